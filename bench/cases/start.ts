@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { nodeEnvironment, nodeFlags } from '../../bundle/node-flags.js';
 import { freePort } from '../../demo/cluster/ports.js';
 import { createToken } from '../../src/cli/tokens.js';
-import { adopt, resourcesFolder, viewsFolder } from '../../src/operate/adopt/adopt.js';
+import { adopt, resourcesFolder, viewsFolder } from '../../src/operate/adopt/adoption.js';
 import { draftsMax } from '../../src/operate/adopt/tables/subject-choice.js';
 import { migrate } from '../../src/operate/migrate/migrations.js';
 import { runAsAdmin } from '../../src/postgres/admin.js';

@@ -18,9 +18,9 @@ select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
   (select coalesce(sum(case when l.reltuples < 0 then pg_relation_size(l.oid) / 100 else l.reltuples end), 0)::float8 from pg_class l
     where l.relkind = 'r' and (l.oid = c.oid or l.oid in (select relid from pg_partition_tree(c.oid)))) as rows,
   obj_description(c.oid, 'pg_class') as comment,
-  c.relkind = 'r' and exists (select from pg_inherits h where h.inhparent = c.oid) as "isInherited", c.relpersistence = 'u' as "isUnlogged", c.relrowsecurity as "rowSecurity",
+  c.relkind = 'r' and exists (select from pg_inherits h where h.inhparent = c.oid) as "isInherited", c.relpersistence = 'u' as "isUnlogged", c.relrowsecurity as "hasRowSecurity",
   -- Policies of the app that hide rows from the role that asks, with the roles of the app that may read the table.
-  (select coalesce(json_agg(json_build_object('name', quote_ident(p.polname), 'restricts', not p.polpermissive, 'apps', apps) order by p.polname), '[]')
+  (select coalesce(json_agg(json_build_object('name', quote_ident(p.polname), 'isRestrictive', not p.polpermissive, 'apps', apps) order by p.polname), '[]')
     from pg_policy p cross join (select string_agg(distinct quote_ident(o.rolname), ', ') as apps
       from aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) join pg_roles o on o.oid = grantee
       where o.rolname !~ '^gateway_' and not o.rolsuper and not o.rolbypassrls and not pg_has_role(grantee, 'usage')) a
@@ -28,7 +28,7 @@ select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
       and exists (select from unnest(p.polroles) role where role = 0 or pg_has_role(role, 'usage'))) as policies,
   -- Functions of triggers that a write runs as the role of the gateway: other tables that they use, parameters that they must find.
   (select coalesce(json_agg(json_build_object('name', u.oid::regproc::text,
-      'asCaller', not u.prosecdef and u.prosrc ~* '\m(insert\s+into|delete\s+from|update|from|join)\s+[a-z"]',
+      'runsAsCaller', not u.prosecdef and u.prosrc ~* '\m(insert\s+into|delete\s+from|update|from|join)\s+[a-z"]',
       'parameters', array(select distinct m[1] from regexp_matches(u.prosrc, 'current_setting\s*\(\s*''([^'']+)''\s*\)', 'gi') m)) order by 1), '[]')
     from (select distinct g.tgfoid from pg_trigger g where g.tgrelid = c.oid and not g.tgisinternal and g.tgtype & 20 <> 0) g
       join pg_proc u on u.oid = g.tgfoid) as triggers,
@@ -38,14 +38,14 @@ select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
       'type', case when base.typtype = 'e' then 'enum' else format_type(base.oid, null) end,
       'length', case when base.typname in ('varchar', 'bpchar') and greatest(a.atttypmod, base.modifier) > 4 then greatest(a.atttypmod, base.modifier) - 4 end,
       'notNull', base.required or a.attnotnull and not exists (select from pg_constraint v
-        where v.conrelid = c.oid and v.contype = 'n' and not v.convalidated and v.conkey = array[a.attnum]), 'made', a.atthasdef or a.attidentity <> '' or t.typdefault is not null,
-      'computed', a.attgenerated <> '' or a.attidentity = 'a', 'isVirtual', a.attgenerated = 'v',
+        where v.conrelid = c.oid and v.contype = 'n' and not v.convalidated and v.conkey = array[a.attnum]), 'isMade', a.atthasdef or a.attidentity <> '' or t.typdefault is not null,
+      'isComputed', a.attgenerated <> '' or a.attidentity = 'a', 'isVirtual', a.attgenerated = 'v',
       'madeOf', case when a.attgenerated = '' then '{}' else array(select o.attname::text from pg_attrdef f
         join pg_depend d on d.classid = 'pg_attrdef'::regclass and d.objid = f.oid and d.refclassid = 'pg_class'::regclass and d.refobjid = c.oid
         join pg_attribute o on o.attrelid = c.oid and o.attnum = d.refobjsubid
         where f.adrelid = c.oid and f.adnum = a.attnum and o.attnum <> a.attnum order by 1) end,
       'refers', exists (select from pg_constraint p where p.conrelid = c.oid and p.contype = 'f' and a.attnum = any (p.conkey)),
-      'moved', coalesce(set_by.moved, false), 'filled', coalesce(set_by.filled, false),
+      'isMoved', coalesce(set_by.moved, false), 'isFilled', coalesce(set_by.filled, false),
       'labels', coalesce((select json_agg(e.enumlabel order by e.enumsortorder) from pg_enum e where e.enumtypid in (base.oid, base.typelem)),
         (select json_agg(pg_get_constraintdef(k.oid)) from pg_constraint k -- CHECKs of this column alone, and of the domains above its type
           where k.contype = 'c' and (k.conrelid = c.oid and k.conkey = array[a.attnum] or k.contypid = t.oid)), '[]'),

@@ -1,6 +1,6 @@
-import { adopt, resourcesFolder, viewsFolder } from '../operate/adopt/adopt.js';
-import { readAdminUrl } from './admin-url.js';
+import { adopt, resourcesFolder, viewsFolder } from '../operate/adopt/adoption.js';
 import { makeCommand, makeOptions, parseNames, printLine, program, UsageError } from './command.js';
+import { readAdminUrl } from './required-settings.js';
 
 export const adoptCommand = makeCommand(
   {

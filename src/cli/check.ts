@@ -3,8 +3,8 @@ import { inspect } from '../doctor/inspect.js';
 import { countShown } from '../operate/adopt/rows.js';
 import { loadResources } from '../resource/definition/load.js';
 import { listMisspeltNames } from '../settings.js';
-import { readAdminUrl, readSettingsOfApp } from './admin-url.js';
 import { makeCommand, printLine, printText } from './command.js';
+import { readAdminUrl, readSettingsOfApp } from './required-settings.js';
 
 export const check = makeCommand({ json: { type: 'boolean' }, rows: { type: 'boolean' } }, async ({ json, rows }) => {
   const settings = readSettingsOfApp();

@@ -5,8 +5,8 @@ import { apiVersion } from '../serve/http/render.js';
 import { makeDocsPage } from '../serve/openapi/docs-page.js';
 import { makeOpenApi } from '../serve/openapi/openapi.js';
 import { documentSettings } from '../serve/openapi/values.js';
-import { readSettingsOfApp } from './admin-url.js';
 import { makeCommand, printError, printLine, UsageError } from './command.js';
+import { readSettingsOfApp } from './required-settings.js';
 
 export const docsCommand = makeCommand({ out: { type: 'string' } }, async ({ out }) => {
   if (!out) throw new UsageError('--out FILE is missing.');

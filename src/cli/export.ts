@@ -1,11 +1,11 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { ExportFailed, exportWorkspace } from '../operate/export/export.js';
 import { findNewestManifest, hashSha256, verifyExports } from '../operate/export/verify.js';
+import { ExportFailed, exportWorkspace } from '../operate/export/workspace-export.js';
 import { loadSettings } from '../settings.js';
-import { readSettingsOfApp } from './admin-url.js';
 import { makeCommand, makeOptions, parseNames, printError, printLine, showProgress, UsageError } from './command.js';
+import { readSettingsOfApp } from './required-settings.js';
 
 export const exportCommand = makeCommand(
   {

@@ -12,7 +12,6 @@ import {
 import { listInstalled, uninstall } from '../operate/migrate/uninstall.js';
 import { loadResources } from '../resource/definition/load.js';
 import { loadSettings } from '../settings.js';
-import { readAdminUrl, readSettingsOfApp, requireViews } from './admin-url.js';
 import {
   Failure,
   makeCommand,
@@ -23,6 +22,7 @@ import {
   printLine,
   UsageError,
 } from './command.js';
+import { readAdminUrl, readSettingsOfApp, requireViews } from './required-settings.js';
 
 const shared = { views: { type: 'string' }, wait: { type: 'string', default: '60' } } as const;
 

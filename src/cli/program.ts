@@ -84,12 +84,11 @@ function explainFailure(error: unknown, usage: Usage): readonly [text: string, e
   }
   if (code === 'ERR_INVALID_URL') return ['A connection URL is not a valid URL.', 1];
   if (fileFaults.test(code)) return [message, 1];
-  if (noAnswer.test(message)) return [`The database did not answer in time, or closed the connection (${message}).`, 1];
+  if (noReply.test(message)) return [`The database did not answer in time, or closed the connection (${message}).`, 1];
   return undefined;
 }
 
-const noAnswer =
-  /^(timeout expired|Connection terminated|Query read timeout|Client has encountered a connection error)/;
+const noReply = /^(timeout expired|Connection terminated|Query read timeout|Client has encountered a connection error)/;
 
 /** Keeps the first sentence of node:util, which names the fault, and drops its advice. */
 function describeWrongOption(message: string, { help }: Usage): string {

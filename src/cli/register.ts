@@ -1,7 +1,7 @@
 import { runAsAdmin } from '../postgres/admin.js';
-import { readAdminUrl } from './admin-url.js';
 import type { Command } from './command.js';
 import { makeCommand, makeOptions, printError, printLine, printTable, printText, UsageError } from './command.js';
+import { readAdminUrl } from './required-settings.js';
 import { composeMomentSql, findWorkspace, rephrase, requireDay } from './tokens.js';
 
 type ReportRow = Readonly<Record<string, string | number | readonly string[] | null>>;

@@ -7,8 +7,8 @@ import { sendToParent } from '../serve/peers/channel.js';
 import { type FromWorker, readStart, serveParent } from '../serve/workers/messages.js';
 import type { Workers } from '../serve/workers/workers.js';
 import { hideSecrets, listMisspeltNames, loadSettings, type Settings } from '../settings.js';
-import { readSettingsOfApp } from './admin-url.js';
 import { makeCommand, makeOptions, parseWholeNumber, printError, printText } from './command.js';
+import { readSettingsOfApp } from './required-settings.js';
 
 export const serve = makeCommand(
   { ...makeOptions('string', 'port', 'ops-port'), 'print-config': { type: 'boolean' } },

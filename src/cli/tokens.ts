@@ -8,7 +8,6 @@ import { fieldTypes } from '../resource/definition/field-types.js';
 import { loadResources } from '../resource/definition/load.js';
 import type { Resource } from '../resource/definition/resource.js';
 import { hashToken, makeToken } from '../serve/http/token-format.js';
-import { readAdminUrl, readSettingsOfApp } from './admin-url.js';
 import {
   type Command,
   Failure,
@@ -23,6 +22,7 @@ import {
   tryPrintLine,
   UsageError,
 } from './command.js';
+import { readAdminUrl, readSettingsOfApp } from './required-settings.js';
 
 const json = { type: 'boolean' } as const;
 const create = makeCommand(

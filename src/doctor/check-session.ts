@@ -57,6 +57,7 @@ function makeSlowItem(item: Item): Item {
   return { ...makeItem('failed', code, detail, item.object), advice: slowAdvice };
 }
 
+/** Only items that were not judged in time have this advice. */
 export function isSlow({ advice }: Item): boolean {
   return advice === slowAdvice;
 }

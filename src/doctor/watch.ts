@@ -127,19 +127,23 @@ export class FitnessWatch {
     const keyOf = ({ resource, use }: RefusedResource): string => `${use} ${resource}`;
     const refused = new Map<string, RefusedResource>();
     // The primary comes first, because only it knows what keeps it from writing; the order of the answers does not matter.
-    const replicasFirst = ({ kind }: WatchedServer): number => Number(kind === 'replica');
-    for (const server of [...this.servers].sort((one, other) => replicasFirst(one) - replicasFirst(other)))
-      for (const item of this.#items.get(server) ?? [])
-        for (const [resource, use] of listUses(item, this.resources)) {
-          const { detail, advice } = placeItem(server.name, item);
-          const each = { resource, use, server: server.name, item: getTitle(item), detail, advice };
-          if (!refused.has(keyOf(each))) refused.set(keyOf(each), each);
-        }
+    const rank = ({ kind }: WatchedServer): number => Number(kind === 'replica');
+    const servers = this.servers.toSorted((one, other) => rank(one) - rank(other));
+    for (const each of servers.flatMap((server) => this.#listRefusals(server)))
+      if (!refused.has(keyOf(each))) refused.set(keyOf(each), each);
     const before = new Set(this.#refused.map(keyOf));
     for (const [key, each] of refused) if (!before.has(key)) this.observe({ type: 'resource_refused', ...each });
     for (const { resource, use, ...rest } of this.#refused)
       if (!refused.has(keyOf({ resource, use, ...rest }))) this.observe({ type: 'resource_admitted', resource, use });
     this.#refused = [...refused.values()];
+  }
+
+  #listRefusals(server: WatchedServer): RefusedResource[] {
+    return (this.#items.get(server) ?? []).flatMap((item) => {
+      const { detail, advice } = placeItem(server.name, item);
+      const refusal = { server: server.name, item: getTitle(item), detail, advice };
+      return listUses(item, this.resources).map(([resource, use]) => ({ resource, use, ...refusal }));
+    });
   }
 }
 

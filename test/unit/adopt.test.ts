@@ -13,7 +13,7 @@ import { makeKeyIdsFile, makeTokensFile } from '../../src/operate/adopt/files.js
 import { getNames, toCamelCase, toSingular } from '../../src/operate/adopt/names.js';
 import type { Column, ForeignKey, Index, Subject, Survey, Table, Tenant } from '../../src/operate/adopt/schema.js';
 import { findAuditLog, listDocuments } from '../../src/operate/adopt/tables/audit-log.js';
-import { sample } from '../../src/operate/adopt/tables/catalog.js';
+import { sampleValues } from '../../src/operate/adopt/tables/catalog.js';
 import { describeId, findIdColumn } from '../../src/operate/adopt/tables/keys.js';
 import { findUsers } from '../../src/operate/adopt/tables/owners.js';
 import { findTenant } from '../../src/operate/adopt/tables/tenant.js';
@@ -267,7 +267,7 @@ test('of bytes a sample takes the beginning before PostgreSQL prints them', asyn
     return { rows: [['a', String.raw`\x00`]] };
   };
   const files = table('files', [column('name'), column('file', 'bytea')]);
-  await sample({ query } as unknown as pg.Client, files);
+  await sampleValues({ query } as unknown as pg.Client, files);
   const read = files.columns.map(({ values }) => values);
   t.deepEqual(read, [['a'], [String.raw`\x00`]]);
   t.regex(asked[0] ?? '', /^select left\(name::text, 20000\), substr\(file, 1, 9999\)::text from app\.files /);
@@ -349,7 +349,7 @@ test('the id of a record is the column by which other tables name it', (t) => {
     table('b', [id, column('org_id', 'uuid')]),
   ]);
   t.is(findIdColumn(own, tenant), record);
-  t.is(findIdColumn({ ...own, named: 'id' }, tenant), id);
+  t.is(findIdColumn({ ...own, namingColumn: 'id' }, tenant), id);
 });
 
 test('a column that few tables lead to is no workspace', (t) => {
@@ -380,8 +380,8 @@ test('without a table of users the draft says that no token can be made', (t) =>
 
 test('an id is a column, or several, that a unique index proves, alone or beside the workspace', (t) => {
   const [id, company, from] = [column('id', 'bigint'), column('company_id', 'bigint'), column('valid_from', 'date')];
-  const made = { ...id, made: true };
-  const own = { ...column('history_no', 'bigint'), made: true };
+  const made = { ...id, isMade: true };
+  const own = { ...column('history_no', 'bigint'), isMade: true };
   const rest = ['companies', 'staff', 'jobs'].map((name) =>
     table(name, name === 'companies' ? [id] : [id, company], name === 'companies' ? {} : { company_id: 'companies' }),
   );

@@ -6,7 +6,7 @@ import { isDocument, isPlain, isTextual } from './columns/types.js';
 import { describeCrossings, planFields, type ViewColumn } from './definition/fields.js';
 import { getLead, planListDraft } from './definition/lists.js';
 import { draftParts, draftSync } from './definition/parts.js';
-import { planWrite } from './definition/write.js';
+import { planWrite } from './definition/write-draft.js';
 import { planLogWrite } from './files.js';
 import { describeAbove, listViewConditions } from './hiding/above.js';
 import { countEmptied, formatLedger, listOddities } from './hiding/ledger.js';
@@ -82,7 +82,7 @@ function findEntity(table: Table, { subjects }: Survey): string | undefined {
 
 /** Finds a version that a trigger of the app moves on every change. */
 function findMovedVersion(columns: readonly ViewColumn[]): ViewColumn | undefined {
-  return columns.find((column) => isNamed('version', column.of.name) && isPlain(column) && column.of.moved);
+  return columns.find((column) => isNamed('version', column.of.name) && isPlain(column) && column.of.isMoved);
 }
 
 function listEmptied(columns: readonly ViewColumn[]): Emptied[] {
@@ -132,7 +132,7 @@ function makeViewFile(plan: DraftPlan): DraftFile {
     ...(write?.items ?? []),
   ];
   const read = [table, ...steps.map((step) => step.table), ...subject.parts];
-  const hidden = read.filter(({ rowSecurity }) => rowSecurity);
+  const hidden = read.filter(({ hasRowSecurity }) => hasRowSecurity);
   return {
     path: `${view}.sql`,
     about: [
@@ -180,8 +180,8 @@ function listViewPoints({ subject, survey, list, drafted, parts, write, ledger }
   ];
 }
 
-function describeEmptySample({ quoted, rows, rowSecurity, columns }: Table, drafted: readonly ViewColumn[]) {
-  if (!rowSecurity || rows === 0 || columns.some(({ values }) => values.length > 0)) return false;
+function describeEmptySample({ quoted, rows, hasRowSecurity, columns }: Table, drafted: readonly ViewColumn[]) {
+  if (!hasRowSecurity || rows === 0 || columns.some(({ values }) => values.length > 0)) return false;
   const names = drafted.flatMap(({ of }) => (isTextual(of) || isDocument(of) ? of.name : [])).join(', ');
   return `the sample of ${quoted} had no row, because its row-level security binds the role of ADMIN_URL: nothing is known of the values of ${names}. Draft again as a role with BYPASSRLS, or look for secrets there.`;
 }
@@ -198,7 +198,7 @@ function suggestNotNull({ table, id }: Subject, first: ViewColumn | undefined): 
 /** Names restrictive policies, which hold beside the policies of the draft. */
 function describeRestrictingPolicies({ quoted, policies }: Table): string[] {
   return policies
-    .filter(({ restricts }) => restricts)
+    .filter(({ isRestrictive }) => isRestrictive)
     .map(({ name, apps }) => {
       const to = apps ?? `the roles that the app logs in with, without the gateway's (docs/reference/views.md)`;
       return `the restrictive policy ${name} hides rows of ${quoted} from the owner of the views, and from this draft: let it hold for the app alone (alter policy ${name} on ${quoted} to ${to}).`;

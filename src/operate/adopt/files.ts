@@ -3,10 +3,10 @@ import { isNamed } from '../../base/words.js';
 import { describeGone, listPresentConditions } from './columns/deletions.js';
 import { isMoments, isTextual } from './columns/types.js';
 import type { ViewColumn } from './definition/fields.js';
-import type { AuditEntry } from './definition/write.js';
+import type { AuditEntry } from './definition/write-draft.js';
 import type { Column, Subject, Survey } from './schema.js';
 import type { DraftFile, Points } from './sql.js';
-import { composePolicies, composeSequenceGrant, composeWhere, nameAs, preset, quoteLiteral } from './sql.js';
+import { composePolicies, composeSequenceGrant, composeWhere, nameAs, quoteLiteral, sealedCodec } from './sql.js';
 import { composeOwnersSql } from './tables/owners.js';
 
 /** Drafts tokens.sql, which reads workspaces and owners from the tables of the app. */
@@ -50,7 +50,7 @@ export function makeKeyIdsFile(
   drafts: readonly { readonly subject: Subject; readonly columns: readonly ViewColumn[] }[],
 ): DraftFile {
   const sealedOfTables = drafts.flatMap(({ subject, columns }) => {
-    const sealed = columns.filter(({ field }) => field.codec === preset).map(({ of }) => of.quoted);
+    const sealed = columns.filter(({ field }) => field.codec === sealedCodec).map(({ of }) => of.quoted);
     return sealed.length === 0 ? [] : [{ quoted: subject.table.quoted, sealed }];
   });
   const grants = sealedOfTables.map(
@@ -82,9 +82,9 @@ function quoteWithDollars(body: string): string {
 }
 
 // The words must match as a whole: a stored sentence must get neither into a file nor into other workspaces.
-const created = /^(created?|insert|inserted|add|added|new|aangemaakt|toegevoegd)$/i;
-const changed = /^(updated?|changed?|edit|edited|modify|modified|gewijzigd|bijgewerkt)$/i;
-const view = 'records.logboeken_write';
+const createdWords = /^(created?|insert|inserted|add|added|new|aangemaakt|toegevoegd)$/i;
+const changedWords = /^(updated?|changed?|edit|edited|modify|modified|gewijzigd|bijgewerkt)$/i;
+const logView = 'records.logboeken_write';
 const momentNow = `to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
 /** Undefined: the gateway cannot write the app's log, or there is none. */
@@ -107,26 +107,26 @@ export function planLogWrite({ subjects }: Survey): { audit: AuditEntry; file: D
     [log.diff, 'changes'],
   ];
   const givenColumns = new Set([...entry.map(([column]) => column), id]);
-  const others = table.columns.filter((column) => column.notNull && !column.made && !givenColumns.has(column));
+  const others = table.columns.filter((column) => column.notNull && !column.isMade && !givenColumns.has(column));
   const moment = others.find((column) => isTextual(column) && isMoments(column.values));
-  if (!id.made || others.some((column) => column !== moment)) return undefined;
+  if (!id.isMade || others.some((column) => column !== moment)) return undefined;
   const items = [...entry.map(([{ quoted }, name]) => nameAs(quoted, name)), ...(moment ? [moment.quoted] : [])];
   const words = log.action.values;
   return {
     audit: {
-      created: words.find((word) => created.test(word)) ?? 'create',
-      changed: words.find((word) => changed.test(word)) ?? 'update',
+      created: words.find((word) => createdWords.test(word)) ?? 'create',
+      changed: words.find((word) => changedWords.test(word)) ?? 'update',
       actorType: 'api_token',
-      view,
+      view: logView,
     },
     file: {
       path: 'logboeken_write.sql',
       about: ["The app's own audit log: entries are added, never changed and never read here."],
       sql: [
         ...(id.sequence ? [composeSequenceGrant(id.sequence)] : []),
-        `create view ${view} as\n  select ${items.join(', ')}\n  from ${table.quoted};`,
+        `create view ${logView} as\n  select ${items.join(', ')}\n  from ${table.quoted};`,
         ...composePolicies([table], ['insert']),
-        ...(moment ? [`alter view ${view} alter column ${moment.quoted}\n  set default ${momentNow};`] : []),
+        ...(moment ? [`alter view ${logView} alter column ${moment.quoted}\n  set default ${momentNow};`] : []),
       ].join('\n'),
     },
   };

@@ -31,7 +31,7 @@ export function toSingular(name: string): string {
 }
 
 /** The gateway itself uses these names: of views and tables, of files of `adopt`, of paths, and of schemas of OpenAPI. */
-const taken = {
+const reservedNames = {
   view: /^(tokens|token_uses|api_tokens|idempotency|reads|copies|applied_files|workspaces|token_owners|key_ids|logboeken_write|wall_keys|verified_workspace|migration_lock|undo)$/,
   name: /^(sync|self|openapi|v1|token)$/,
   record: /^(problem|pagination)$/,
@@ -59,9 +59,9 @@ function makeNamesFrom(table: string) {
   const name = view.replaceAll('_', '-').slice(0, 36).replace(/-+$/, '');
   const record = toCamelCase(toSingular(view)).slice(0, 30);
   return {
-    view: taken.view.test(view) ? `app_${view}` : view,
-    name: taken.name.test(name) ? `app-${name}` : name,
-    record: taken.record.test(record) ? `app${record}` : record.replace(taken.recordEnd, '$&Record'),
+    view: reservedNames.view.test(view) ? `app_${view}` : view,
+    name: reservedNames.name.test(name) ? `app-${name}` : name,
+    record: reservedNames.record.test(record) ? `app${record}` : record.replace(reservedNames.recordEnd, '$&Record'),
   };
 }
 

@@ -6,7 +6,7 @@ import { runAsAdmin } from '../../postgres/admin.js';
 import { listLeaves, nameRecords, type Resource } from '../../resource/definition/resource.js';
 import { listFollowed } from './hiding/above.js';
 import { countEmptied, countLedger, formatLedger, listOddities } from './hiding/ledger.js';
-import { AdoptRefused, type Emptied, type Ledger, type Survey, type Table, type ViewId } from './schema.js';
+import { AdoptRefused, type DatabaseView, type Emptied, type Ledger, type Survey, type Table } from './schema.js';
 import { type SurveyOptions, survey } from './survey.js';
 import { findMostFrequent } from './tables/tenant.js';
 
@@ -18,7 +18,7 @@ interface Source {
   readonly schema: string;
   readonly table: string;
   readonly tenantColumn?: string | undefined;
-  readonly view: ViewId;
+  readonly view: DatabaseView;
 }
 
 /** Compares the rows of each view, also one that a person wrote, with those that a draft would show today. */
@@ -39,7 +39,8 @@ export function countShown(adminUrl: string, resources: readonly Resource[]) {
 }
 
 async function countRows(client: pg.Client, sources: readonly Source[], surveyed: Survey): Promise<ResourceLedger[]> {
-  const viewsOf = ({ name }: Table): ViewId[] => sources.flatMap(({ table, view }) => (table === name ? [view] : []));
+  const viewsOf = ({ name }: Table): DatabaseView[] =>
+    sources.flatMap(({ table, view }) => (table === name ? [view] : []));
   const ledgers: ResourceLedger[] = [];
   for (const { resource, table, view } of sources) {
     const subject = surveyed.subjects.find((each) => each.table.name === table);

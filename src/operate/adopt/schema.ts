@@ -22,9 +22,9 @@ export interface Column {
   readonly length: number | null;
   readonly notNull: boolean;
   /** A default, an identity or a generation makes the value. */
-  readonly made: boolean;
+  readonly isMade: boolean;
   /** The column is generated, or an identity that is always generated. */
-  readonly computed: boolean;
+  readonly isComputed: boolean;
   /** Each read computes the value, so no index can have the column. */
   readonly isVirtual: boolean;
   /** Columns that the expression of a generated column reads. */
@@ -32,9 +32,9 @@ export interface Column {
   /** The column is part of a foreign key to a table of any schema. */
   readonly refers: boolean;
   /** A BEFORE UPDATE trigger of the app moves the value. */
-  readonly moved: boolean;
+  readonly isMoved: boolean;
   /** A BEFORE INSERT trigger of the app may fill the column. */
-  readonly filled: boolean;
+  readonly isFilled: boolean;
   /** The sequence of a serial; an identity needs no privilege on its own. */
   readonly sequence: string | null;
   readonly isArray: boolean;
@@ -92,7 +92,7 @@ export interface Table {
   readonly columns: readonly Column[];
   readonly primaryKey: readonly string[];
   /** Other tables name the rows by this column, and none by the primary key. */
-  readonly named?: string | undefined;
+  readonly namingColumn?: string | undefined;
   readonly isInherited: boolean;
   readonly partitionKey: readonly string[];
   readonly foreignKeys: readonly ForeignKey[];
@@ -103,15 +103,15 @@ export interface Table {
   readonly triggers: readonly {
     readonly name: string;
     /** The trigger has the rights of the role that writes. */
-    readonly asCaller: boolean;
+    readonly runsAsCaller: boolean;
     /** Settings that the function reads, and that must be set. */
     readonly parameters: readonly string[];
   }[];
-  readonly rowSecurity: boolean;
+  readonly hasRowSecurity: boolean;
   /** The app's policies hide rows from the role of ADMIN_URL. */
   readonly policies: readonly {
     readonly name: string;
-    readonly restricts: boolean;
+    readonly isRestrictive: boolean;
     /** Roles of the app that may read the table. */
     readonly apps: string | null;
   }[];
@@ -184,10 +184,10 @@ export interface Subject extends WorkspaceOf {
   readonly ledger?: Ledger;
 }
 
-/** Rows that do not meet the condition `kept` are hidden; `by` is the column or the table that hides them. */
+/** `by`, a column or a table, hides the rows that do not meet the condition `unless`. */
 export interface Hiding {
   readonly by: string;
-  readonly kept: string;
+  readonly unless: string;
   /** The statement joins the view of that table. */
   readonly isJoined?: true;
 }
@@ -210,7 +210,7 @@ export interface Cause {
 }
 
 /** A view of the database, and the expression over a row of the table that is the id in the view. */
-export interface ViewId {
+export interface DatabaseView {
   readonly name: string;
   /** The alias of the table stands before the column. */
   readonly id: string;
@@ -219,7 +219,7 @@ export interface ViewId {
 }
 
 /** A view of the database, and the conditions that the views of the records above a row show these today. */
-export interface View extends ViewId {
+export interface JudgedView extends DatabaseView {
   /** The deletion of the record takes the row with it. */
   readonly taken: readonly Hiding[];
   readonly open: readonly Hiding[];
@@ -290,8 +290,7 @@ export interface Point {
   readonly places?: readonly string[];
 }
 
-export const sumRows = (some: readonly { readonly rows: number }[]): number =>
-  some.reduce((sum, { rows }) => sum + rows, 0);
+export const sumRows = (some: readonly Pick<Cause, 'rows'>[]): number => some.reduce((sum, { rows }) => sum + rows, 0);
 
 /** Makes a point that many tables decide alike; `names` are the columns or tables in this one. */
 export function askOnce(text: string, { name, rows }: Pick<Table, 'name' | 'rows'>, names = ''): Point {

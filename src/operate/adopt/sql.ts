@@ -6,7 +6,7 @@ import type { Point, ReferenceStep, ShownRows, Table } from './schema.js';
 /** The table of a view has this alias. */
 export const alias = 't';
 /** The codec whose values are known by how they begin. */
-export const preset = 'aes-256-gcm';
+export const sealedCodec = 'aes-256-gcm';
 
 /** In such a list a point that does not hold is false. */
 export type Points = readonly (string | Point | false | undefined)[];
@@ -92,9 +92,9 @@ export function composeSequenceGrant(sequence: string): string {
 
 /** Only tables with row-level security get policies. */
 export function composePolicies(
-  tables: readonly Pick<Table, 'quoted' | 'rowSecurity'>[],
+  tables: readonly Pick<Table, 'quoted' | 'hasRowSecurity'>[],
   commands: readonly PolicyCommand[],
 ): string[] {
-  const hidden = new Set(tables.flatMap(({ quoted, rowSecurity }) => (rowSecurity ? [quoted] : [])));
+  const hidden = new Set(tables.flatMap(({ quoted, hasRowSecurity }) => (hasRowSecurity ? [quoted] : [])));
   return [...hidden].flatMap((table) => commands.map((command) => composePolicy(table, command)));
 }

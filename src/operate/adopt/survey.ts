@@ -6,7 +6,7 @@ import { countLedger } from './hiding/ledger.js';
 import type { Column, Subject, Survey, SurveySoFar, Table, WorkspaceOf } from './schema.js';
 import { AdoptRefused } from './schema.js';
 import { findAuditLog, listDocuments } from './tables/audit-log.js';
-import { countValues, describeTwins, readCatalog, readSharedTables, sample } from './tables/catalog.js';
+import { countValues, describeTwins, readCatalog, readSharedTables, sampleValues } from './tables/catalog.js';
 import { addGuessedKeys, findOpenReferences } from './tables/guesses.js';
 import { findIdColumn } from './tables/keys.js';
 import { countOwnerless, findOwners, findUsers } from './tables/owners.js';
@@ -69,7 +69,7 @@ async function sampleTables(client: pg.Client, { chosen, partsIn }: Choice, know
     for (const table of tables) if (foreignKeys.some((key) => key.table === table.name)) above.add(table);
   const ofUsers = [users, owners?.table, owners?.role?.table, tenant.root].flatMap((table) => table ?? []);
   for (const table of new Set([...above, ...chosen.flatMap(partsIn), ...ofUsers])) {
-    await sample(client, table);
+    await sampleValues(client, table);
     await countValues(client, table);
   }
 }

@@ -4,8 +4,9 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { Settings } from '../../settings.js';
-import { chooseResources, ExportFailed, type Manifest, manifestName, parsePeriod, runInSnapshot } from './export.js';
 import { readBatches } from './records.js';
+import type { Manifest } from './workspace-export.js';
+import { chooseResources, ExportFailed, manifestName, parsePeriod, runInSnapshot } from './workspace-export.js';
 
 const signatureName = `${manifestName}.sig`;
 /** A party that has the manifest makes time stamps of it (docs/operate/evidence.md). */

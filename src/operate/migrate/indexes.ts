@@ -80,7 +80,7 @@ async function createIndex(client: pg.Client, proposal: Proposal, note: (index: 
 }
 
 const identifier = String.raw`(\w+|"(?:[^"]|"")+")`;
-const shape = new RegExp(
+const createIndexForm = new RegExp(
   String.raw`^create index concurrently if not exists ${identifier}\s+on ${identifier}\.${identifier}\s+(\(.+\))\s*;$`,
   'is',
 );
@@ -92,7 +92,7 @@ function readProposals(viewsDir: string): Proposal[] {
     const sql = readSqlText(folder, file)
       .replace(/^--.*$/gm, '')
       .trim();
-    const [, index, schema, table, columns] = shape.exec(sql) ?? [];
+    const [, index, schema, table, columns] = createIndexForm.exec(sql) ?? [];
     if (index && schema && table && columns) return { index, schema, table, columns };
     throw new MigrationFailed(`${file} is no "create index concurrently if not exists NAME on SCHEMA.TABLE (…);".`);
   });

@@ -50,7 +50,7 @@ export async function migrate(
     await requireWallKey(client, wallKey);
     const pending = await listPendingCore(client, options.onWait ?? (() => undefined));
     for (const file of pending) {
-      await runInTransaction(client, ofRoles, async () => {
+      await runInTransaction(client, roleRetries, async () => {
         await createObjects(client, file.sql).catch((error: unknown) => {
           throw explainRefusal(file, error);
         });
@@ -117,7 +117,7 @@ export function dropOtherWallKeys(
 }
 
 /** The locks are short, because the app waits behind them. Another database of the cluster may change the roles meanwhile. */
-const ofRoles = { lockMs: 10_000, pauseMs: 70, attempts: 20, isPassing: isRoleCollision };
+const roleRetries = { lockMs: 10_000, pauseMs: 70, attempts: 20, isPassing: isRoleCollision };
 
 /** Two migrations created the same object (42710, 23505, 42P06, 42P07) or altered it (40P01, XX000 of simple_heap_update). */
 function isRoleCollision({ code, routine }: { readonly code?: string; readonly routine?: string }): boolean {
@@ -128,9 +128,8 @@ function isRoleCollision({ code, routine }: { readonly code?: string; readonly r
 async function listPendingCore(client: pg.Client, say: (sentence: string) => void): Promise<SqlFile[]> {
   const files = readSqlFiles('core', coreDir);
   const states = await readFileStates(client, ['core'], files);
-  const listNamesIn = (state: string): string[] =>
-    states.filter((file) => file.state === state).map(({ name }) => name);
-  const [changed, removed, pending] = [listNamesIn('changed'), listNamesIn('removed'), listNamesIn('pending')];
+  const namesIn = (state: string): string[] => states.filter((file) => file.state === state).map(({ name }) => name);
+  const [changed, removed, pending] = [namesIn('changed'), namesIn('removed'), namesIn('pending')];
   if (changed.length > 0)
     throw new MigrationFailed(
       `Changed after the database applied it: core/${changed.join(', core/')}. Restore the text, and write the change as a new file with the next number.`,
@@ -151,8 +150,8 @@ export function holdMigrationLock<T>(
   work: (client: pg.Client) => Promise<T>,
 ): Promise<T> {
   return runAsAdmin(adminUrl, async (holder) => {
-    await runInTransaction(holder, ofRoles, () => createMigrationTables(holder));
-    await lock(holder, wait);
+    await runInTransaction(holder, roleRetries, () => createMigrationTables(holder));
+    await takeLock(holder, wait);
     return runAsAdmin(adminUrl, (client) => {
       holder.once('end', () => void client.end()); // the lock has ended
       return work(client);
@@ -160,7 +159,7 @@ export function holdMigrationLock<T>(
   });
 }
 
-async function lock(holder: pg.Client, { waitMs = 60_000, onWait }: LockOptions): Promise<void> {
+async function takeLock(holder: pg.Client, { waitMs = 60_000, onWait }: LockOptions): Promise<void> {
   const startedMs = performance.now();
   for (let attempt = 1; ; attempt++) {
     const refusal = await holder.query(lockStatement).then(

@@ -5,7 +5,7 @@ import { runInTransaction, type SqlFile } from './sql-files.js';
 type States = Readonly<Record<string, Readonly<Record<'text' | 'owner' | 'privileges', unknown>>>>;
 
 /** Statements that can run again over existing objects. The others made rows, roles and schemas, and stay as they are. */
-const repeated: readonly (readonly [RegExp, (statement: string) => string])[] = [
+const repeatableForms: readonly (readonly [RegExp, (statement: string) => string])[] = [
   [/^create (function|view) /, (statement) => statement.replace(/^create /, 'create or replace ')],
   [
     /^create policy (\S+) on (\S+)/,
@@ -15,7 +15,7 @@ const repeated: readonly (readonly [RegExp, (statement: string) => string])[] = 
   [/^(grant|revoke|alter (function|view|table)|set local) /, (statement) => statement],
 ];
 
-const statesText = `select gateway.states_of($1) || jsonb_build_object('schema gateway', jsonb_build_object('privileges', array(
+const statesSql = `select gateway.states_of($1) || jsonb_build_object('schema gateway', jsonb_build_object('privileges', array(
     select concat_ws(' ', grantee::regrole, privilege_type) from aclexplode(nspacl) order by 1))) as states
   from pg_namespace where nspname = 'gateway'`;
 
@@ -25,17 +25,17 @@ export async function repairCore(client: pg.Client, files: readonly SqlFile[]): 
     `select objects from gateway.applied_files where root = 'core' and digest is not null`,
   );
   const objects = rows[0]?.objects ?? [];
-  const statesNow = async (): Promise<States> => (await client.query(statesText, [objects])).rows[0].states;
+  const readStates = async (): Promise<States> => (await client.query(statesSql, [objects])).rows[0].states;
   const isPassing = ({ code = '' }) => /^(55P03|40P01|XX000)$/.test(code);
   return runInTransaction(client, { lockMs: 1000, pauseMs: 500, attempts: 30, isPassing }, async () => {
     const statements = files.flatMap(({ sql }) => splitStatements(sql)).flatMap(makeRepeatable);
     const states = statements.filter((statement) => / function gateway[.]states_of/.test(statement));
     for (const statement of states) await client.query(statement); // the last run lists the changes of the others
-    const before = await statesNow();
+    const before = await readStates();
     const quoted = objects.map((object) => `'${object.replaceAll("'", "''")}'`).join(', ');
     await client.query(readProject('sql/migrate/as-new.sql').replaceAll('{objects}', () => quoted));
     for (const statement of statements) await client.query(statement);
-    const after = await statesNow();
+    const after = await readStates();
     return Object.keys(after).flatMap((object) => {
       const pieces = (['text', 'owner', 'privileges'] as const).filter(
         (piece) => JSON.stringify(before[object]?.[piece]) !== JSON.stringify(after[object]?.[piece]),
@@ -47,7 +47,7 @@ export async function repairCore(client: pg.Client, files: readonly SqlFile[]): 
 }
 
 function makeRepeatable(statement: string): string[] {
-  return repeated.flatMap(([form, change]) => (form.test(statement) ? [change(statement)] : []));
+  return repeatableForms.flatMap(([form, change]) => (form.test(statement) ? [change(statement)] : []));
 }
 
 /** Splits at each semicolon that ends a line outside of a body in dollar quotes. */

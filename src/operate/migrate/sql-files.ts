@@ -126,11 +126,11 @@ export function explainRefusal({ root, name, sql }: SqlFile, error: unknown): Mi
   // Other internal positions belong to statements inside a statement.
   const place = internalQuery === undefined ? position : internalQuery === sql ? internalPosition : undefined;
   const line = place === undefined ? '' : `:${sql.slice(0, Number(place) - 1).split('\n').length}`;
-  const more = detail ?? hint;
-  return new MigrationFailed(`${root}/${name}${line}: ${message}${more ? ` (${more})` : ''}`, { cause: error });
+  const addition = detail ?? hint;
+  return new MigrationFailed(`${root}/${name}${line}: ${message}${addition ? ` (${addition})` : ''}`, { cause: error });
 }
 
-interface Attempts {
+interface RetryPolicy {
   readonly lockMs: number;
   readonly pauseMs: number;
   readonly attempts: number;
@@ -140,7 +140,7 @@ interface Attempts {
 /** Tries again after a passing error. Throws the last error. */
 export async function runInTransaction<T>(
   client: pg.Client,
-  { lockMs, pauseMs, attempts, isPassing }: Attempts,
+  { lockMs, pauseMs, attempts, isPassing }: RetryPolicy,
   work: () => Promise<T>,
 ): Promise<T> {
   for (let attempt = 1; ; attempt++) {

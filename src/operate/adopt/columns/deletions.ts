@@ -17,9 +17,9 @@ interface KeptRule {
 const isTime = ({ type }: Column): boolean => /^(timestamp|date)/.test(type);
 const isNumberColumn = ({ type }: Column): boolean => /^(bigint|integer|smallint|numeric)$/.test(type);
 /** An app that stores flags as texts says no and yes with these words. */
-const no = ['', '0', 'f', 'false', 'n', 'no', 'nee'];
-const yes = ['1', 't', 'true', 'y', 'yes', 'j', 'ja', 'd', 'x'];
-const isFlag = (text: string): boolean => [...no, ...yes].includes(text.trim().toLowerCase());
+const noWords = ['', '0', 'f', 'false', 'n', 'no', 'nee'];
+const yesWords = ['1', 't', 'true', 'y', 'yes', 'j', 'ja', 'd', 'x'];
+const isFlag = (text: string): boolean => [...noWords, ...yesWords].includes(text.trim().toLowerCase());
 /** These states say that a row is deleted; the next ones, that a workspace or user must not be served. */
 const deletedWords = /^(is_?|soft[_ -]?)?(deleted|del|trashed|trash|erased|purged|tombstoned?|verwijderd|gewist)$/i;
 const barredWords = /^(deactivated|inactive|disabled|suspended|blocked|banned|revoked|closed|archived)$/i;
@@ -40,7 +40,7 @@ const rules: readonly (readonly [
   [(column) => isTextual(column) && isMoments(column.values), (sql) => `coalesce(${sql}, '') = ''`],
   [
     (column) => isTextual(column) && listWords(column).length > 0 && listWords(column).every(isFlag),
-    (sql) => `lower(btrim(coalesce(${sql}::text, ''))) in (${no.map((word) => `'${word}'`).join(', ')})`,
+    (sql) => `lower(btrim(coalesce(${sql}::text, ''))) in (${noWords.map((word) => `'${word}'`).join(', ')})`,
   ],
 ];
 
@@ -148,9 +148,8 @@ function listDoubts(table: Table): { readonly column: Column; readonly rows: num
     const speaks = isNamed('deleted', column.name) || isNamed('maybeGone', column.name);
     const withValue = column.counts.filter(({ value, rows }) => value !== null && rows > 0);
     const odd = withValue.filter(({ value }) => isNamed('goneValue', String(value)));
-    const isSpoken =
-      odd.length > 0 || (hasFewWords(column) && column.labels.some((label) => isNamed('goneValue', label)));
-    if (!isSpoken && !(speaks && (withValue.length > 0 || keptRules.length === 0))) return [];
+    const isOdd = odd.length > 0 || (hasFewWords(column) && column.labels.some((label) => isNamed('goneValue', label)));
+    if (!isOdd && !(speaks && (withValue.length > 0 || keptRules.length === 0))) return [];
     const about = odd.length > 0 ? odd : column.type === 'boolean' ? findMinority(withValue) : withValue;
     return [{ column, rows: sumRows(about), says: formatCounts(column) }];
   });

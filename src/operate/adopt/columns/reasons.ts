@@ -2,7 +2,7 @@ import { isNamed, type Purpose, toSnakeCase } from '../../../base/words.js';
 import { areAddresses, findSecret, isPersonalDocument } from '../../../doctor/thorough/contents.js';
 import { toSingular } from '../names.js';
 import { askOnce, type Column, type Point, type Table, type TypeMember } from '../schema.js';
-import { type Form, guessColumnForm, isPreset, isSealedDocument, listMembers } from './sampled-values.js';
+import { areSealedByCodec, type Form, guessColumnForm, isSealedDocument, listMembers } from './sampled-values.js';
 import { getTypeName, holdsDocuments, holdsValue, isDocument, isInteger, isNumber, isTextual } from './types.js';
 
 // The public face of columns/, which judges a column alone: types.ts has what its type means, sampled-values.ts what its values are,
@@ -53,7 +53,7 @@ function isSecretInTable(column: Column): boolean {
 }
 
 /** Only the operator knows which codec opens such values, and whether clients may see them. */
-export const sealed =
+export const sealedReason =
   'sealed values, by the values: name their codec in the definition, as docs/adopt/adapting.md shows';
 
 const reasonsByValues: Reasons = {
@@ -66,8 +66,8 @@ const reasonsByValues: Reasons = {
   'keys, tokens or cookies, by the values': ({ values }) => values.some((value) => findSecret(value) !== undefined),
   'e-mail addresses, by the values': ({ values }) => areAddresses(values),
   'documents with personal data, by the names of their members': ({ values }) => values.some(isPersonalDocument),
-  [sealed]: ({ values }, form) =>
-    (form === 'sealed' && !isPreset(values)) || (values.length > 0 && values.every(isSealedDocument)),
+  [sealedReason]: ({ values }, form) =>
+    (form === 'sealed' && !areSealedByCodec(values)) || (values.length > 0 && values.every(isSealedDocument)),
 };
 
 /** Judges by type and name; undefined if clients may see the column. */
@@ -111,7 +111,7 @@ export function judgeColumns(
     const isMadeOfLeft = holdsValue(column) && !isInteger(column) && column.madeOf.some((name) => left.includes(name));
     if (isMadeOfLeft) return 'generated from columns that are left out';
     if (areSettings && isNamed('settingValue', column.name)) return 'values of settings, some of which are secrets';
-    return ownReasons.includes(sealed) && isNamed('keyId', column.name) ? 'ids of keys, by the name' : undefined;
+    return ownReasons.includes(sealedReason) && isNamed('keyId', column.name) ? 'ids of keys, by the name' : undefined;
   });
   return {
     shown: columns.filter((_, i) => reasons[i] === undefined),

@@ -93,7 +93,7 @@ function isPrintable(bytes: Buffer): boolean {
   return Buffer.from(text).equals(bytes) && !/[\p{Cc}\p{Cn}\p{Co}]/u.test(text.replace(/[\t\r\n]/g, ''));
 }
 
-export function isPreset(values: readonly string[]): boolean {
+export function areSealedByCodec(values: readonly string[]): boolean {
   return values.filter((value) => /^enc:v[12]:[^:]+:/.test(value)).length > values.length / 2;
 }
 

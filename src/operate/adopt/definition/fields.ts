@@ -6,7 +6,7 @@ import type { IndexKey, ShownColumn } from '../columns/types.js';
 import { composeMoment, isMoments, isTextual, showColumn, showId } from '../columns/types.js';
 import { chooseUntaken, getNames, toCamelCase } from '../names.js';
 import { askAbout, askOnce, type Column, listKeysTo, type Point, type Subject, type Survey } from '../schema.js';
-import { drawSample, joinFrom, joinWorkspace, type Points, preset } from '../sql.js';
+import { drawSample, joinFrom, joinWorkspace, type Points, sealedCodec } from '../sql.js';
 
 // The public face of definition/: this file plans the fields, lists.ts the order and the filters, parts.ts the lists inside a record, and
 // write.ts what clients write. Example: a `customer_id` that refers to the resource customers becomes the field customerId, of the type
@@ -112,8 +112,8 @@ function chooseRule(column: Column, subject: Subject, survey: Survey): Rule {
   }
   const form = guessColumnForm(column);
   if (form === 'sealed') {
-    const description = `OPEN: it looks sealed by the codec ${preset}: may clients see it in plain?`;
-    return { ...plain, json: { codec: preset, nullable: true, description } };
+    const description = `OPEN: it looks sealed by the codec ${sealedCodec}: may clients see it in plain?`;
+    return { ...plain, json: { codec: sealedCodec, nullable: true, description } };
   }
   if (form === 'base64') {
     const description = 'OPEN: its values look like base64 of texts; if they are not, remove codec.';

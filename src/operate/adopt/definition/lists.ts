@@ -9,7 +9,7 @@ import { type IndexKeys, listUsableIndexes, proposeIndex } from './index-drafts.
 
 const filtersMax = 16; // resource.schema.json allows no more
 const lookUpsMax = 2; // each look-up may need an index of its own
-const since =
+const sinceDescription =
   'Only records that changed at this moment or later: a date-time with its offset, or a date, which is the start of that day.';
 
 interface FilterDraft {
@@ -99,7 +99,7 @@ function planPeriods({ subject, columns, order, lead, propose }: ListPlan): Filt
   return [
     ...(day ? [offer('from', day, `First day of ${day.member}, inclusive.`)] : []),
     ...(day ? [offer('to', day, `Last day of ${day.member}, inclusive.`)] : []),
-    ...(updated ? [offer('updatedSince', updated, since)] : []),
+    ...(updated ? [offer('updatedSince', updated, sinceDescription)] : []),
   ];
 }
 

@@ -3,7 +3,7 @@ import { shortenName } from '../../../postgres/statement.js';
 import { rowXid } from '../../../resource/definition/resource.js';
 import { getDeletionColumns, listDeletedPoints, listKeptConditions } from '../columns/deletions.js';
 import type { ColumnVerdicts } from '../columns/reasons.js';
-import { describeLeftOut, findReasonNotToShow, isPersonal, judgeColumns, sealed } from '../columns/reasons.js';
+import { describeLeftOut, findReasonNotToShow, isPersonal, judgeColumns, sealedReason } from '../columns/reasons.js';
 import { describeDocuments, guessColumnForm, showInsideJson } from '../columns/sampled-values.js';
 import { makePlainKey, showId } from '../columns/types.js';
 import { chooseUntaken, getNames, toCamelCase, toSingular } from '../names.js';
@@ -107,7 +107,7 @@ function judgePartColumns(part: Table, above: Table, { columnIn }: Tenant): Colu
   const isReadable = (column: Column): boolean => column.type !== 'bytea' && guessColumnForm(column) !== 'sealed';
   return judgeColumns(
     part.columns.filter((column) => !hidden.includes(column)),
-    (column) => findReasonNotToShow(column, documents) ?? (isReadable(column) ? undefined : sealed),
+    (column) => findReasonNotToShow(column, documents) ?? (isReadable(column) ? undefined : sealedReason),
   );
 }
 

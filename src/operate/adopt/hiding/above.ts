@@ -2,8 +2,8 @@ import { toSnakeCase } from '../../../base/words.js';
 import { listKeptConditions, listKeptRules } from '../columns/deletions.js';
 import { isPlain, showId } from '../columns/types.js';
 import { getNames, toSingular } from '../names.js';
-import type { Column, Point, ReferenceStep, ShownRows, Subject, SurveySoFar, Table, View, ViewId } from '../schema.js';
-import { askAbout } from '../schema.js';
+import type { Column, Point, ReferenceStep, ShownRows, Subject, SurveySoFar, Table } from '../schema.js';
+import { askAbout, type DatabaseView, type JudgedView } from '../schema.js';
 import { alias, getAlias, isOptional, joinFrom, joinWorkspace } from '../sql.js';
 import { isPeople, listReferences } from '../tables/workspace-paths.js';
 
@@ -20,17 +20,17 @@ interface RecordAbove {
 }
 
 type RowConditions = Pick<ShownRows, 'way' | 'own' | 'above'>;
-type Unshown = Omit<Subject, 'shown'>;
+type BareSubject = Omit<Subject, 'shown'>;
 
 /** A view reads the records on the way to the workspace, and the others above it, from their views, if these hide any. */
-export function addHidings(subjects: readonly Unshown[], known: SurveySoFar): Subject[] {
+export function addHidings(subjects: readonly BareSubject[], known: SurveySoFar): Subject[] {
   const conditions = new Conditions(subjects, known);
   return subjects.map((subject) => ({ ...subject, shown: conditions.describeShown(subject.table) }));
 }
 
 /** A joined view is a condition of the statement already. */
 export function listViewConditions({ own, above }: Pick<ShownRows, 'own' | 'above'>, withJoined = false): string[] {
-  return [...own, ...above].flatMap(({ kept, isJoined }) => (isJoined && !withJoined ? [] : [kept]));
+  return [...own, ...above].flatMap(({ unless, isJoined }) => (isJoined && !withJoined ? [] : [unless]));
 }
 
 /** No row goes with its author, nor with a record that it outlives (ON DELETE SET NULL). */
@@ -72,7 +72,7 @@ function dropCycles(known: SurveySoFar): ReadonlyMap<Table, readonly RecordAbove
     const isStep = ({ columns }: RecordAbove): boolean => !step?.isBack && columns.includes(step?.from as Column);
     return listRecordsAbove(table, known).flatMap((above) => (isStep(above) ? [] : [{ table, above }]));
   });
-  const kept = references
+  const acyclic = references
     .sort((a, b) => canBeNull(a.above) - canBeNull(b.above))
     .filter(({ table, above }) => {
       if (!above.takes || above.table === table) return true;
@@ -80,7 +80,7 @@ function dropCycles(known: SurveySoFar): ReadonlyMap<Table, readonly RecordAbove
       reads.get(table)?.add(above.table);
       return true;
     });
-  return new Map(tables.map((table) => [table, kept.flatMap((each) => (each.table === table ? [each.above] : []))]));
+  return new Map(tables.map((table) => [table, acyclic.flatMap((each) => (each.table === table ? [each.above] : []))]));
 }
 
 /** Leads the step to a record as its view shows it. */
@@ -93,7 +93,7 @@ interface RecordSource {
   readonly rows: string;
   readonly keys: readonly string[];
   readonly workspace: string;
-  readonly kept: readonly string[];
+  readonly where: readonly string[];
 }
 
 /**
@@ -107,7 +107,7 @@ class Conditions {
   readonly #views: ReadonlyMap<Table, { readonly id: Column; readonly view: string }>;
   readonly #rows = new Map<Table, RowConditions>();
 
-  constructor(subjects: readonly Unshown[], known: SurveySoFar) {
+  constructor(subjects: readonly BareSubject[], known: SurveySoFar) {
     const viewOf = (table: Table): string => `records.${getNames({ table }, { subjects }).view}`;
     this.#known = known;
     this.#above = dropCycles(known);
@@ -117,8 +117,8 @@ class Conditions {
   describeShown(table: Table): ShownRows {
     const rows = this.#getConditions(table);
     const open = (this.#above.get(table) ?? []).flatMap((to) => {
-      const kept = to.takes ? undefined : this.#composeAbove(to, alias, joinWorkspace(rows.way), 0);
-      return kept === undefined ? [] : [{ by: nameOpen(to.table, to.columns), kept }];
+      const unless = to.takes ? undefined : this.#composeAbove(to, alias, joinWorkspace(rows.way), 0);
+      return unless === undefined ? [] : [{ by: nameOpen(to.table, to.columns), unless }];
     });
     return { ...rows, open };
   }
@@ -162,23 +162,23 @@ class Conditions {
       isOptional(way.steps, steps - 1)
         ? `(${getAlias(steps, row)}.${way.steps[steps - 1]?.to.quoted} is null or ${sql})`
         : sql;
-    const onWay = passed.flatMap((record, i) =>
-      listKeptConditions(record, getAlias(i + 1, row)).map((sql) => ({ by: record.quoted, kept: orNoRow(i + 1, sql) })),
+    const onWay = passed.flatMap((from, i) =>
+      listKeptConditions(from, getAlias(i + 1, row)).map((sql) => ({ by: from.quoted, unless: orNoRow(i + 1, sql) })),
     );
     const joined = viewed && {
       by: viewed.quoted,
-      kept: `${getAlias(way.steps.length, row)}.workspace_id is not null`,
+      unless: `${getAlias(way.steps.length, row)}.workspace_id is not null`,
       isJoined: true as const,
     };
     const linked = [table, ...passed].flatMap((from, i) =>
       (this.#above.get(from) ?? []).flatMap((to) => {
         const isAsked = to.takes && !(isSelf && to.table === table);
         const kept = isAsked && this.#composeAbove(to, getAlias(i, row), way.tenant && joinWorkspace(way, row), depth);
-        return kept ? [{ by: to.table.quoted, kept: orNoRow(i, kept) }] : [];
+        return kept ? [{ by: to.table.quoted, unless: orNoRow(i, kept) }] : [];
       }),
     );
     const keptRules = listKeptRules(table);
-    const own = keptRules.map(({ column, kept }) => ({ by: column.name, kept: kept(`${row}.${column.quoted}`) }));
+    const own = keptRules.map(({ column, kept }) => ({ by: column.name, unless: kept(`${row}.${column.quoted}`) }));
     return { way, own, above: [...onWay, ...(joined ? [joined] : []), ...linked] };
   }
 
@@ -198,14 +198,14 @@ class Conditions {
     const match = (values: readonly string[]): string =>
       [...record.keys.map((key, i) => `${key} = ${values[i]}`), ...sameWorkspace].join(' and ');
     const whereRecord = match(columns.map(({ quoted }) => `${from}.${quoted}`));
-    const allKept = record.kept.join(' and ');
+    const allKept = record.where.join(' and ');
     const next = columns.map(({ quoted }, i) => `o${depth + 1}.${quoted} as k${i}`).join(', ');
     const whereNext = match(columns.map((_, i) => `up.k${i}`));
     // In a table that refers to itself all records above must be kept, up to the last.
     const isShown = isSelf
       ? `(with recursive up as (select ${next}, ${allKept} as kept${record.rows} where ${whereRecord}
       union select ${next}, ${allKept}${record.rows} join up on ${whereNext}) select bool_and(kept is true) from up)`
-      : `(select true${record.rows} where ${[whereRecord, ...record.kept].join(' and ')})`;
+      : `(select true${record.rows} where ${[whereRecord, ...record.where].join(' and ')})`;
     const refersToNone = columns.flatMap(({ notNull, quoted }) => (notNull ? [] : [`${from}.${quoted} is null`]));
     return refersToNone.length === 0 ? isShown : `(${[...refersToNone, isShown].join(' or ')})`;
   }
@@ -214,16 +214,16 @@ class Conditions {
     const view = this.#findView(table, references);
     const { id } = this.#views.get(table) ?? {};
     const keys = references.map((column) => (column === id ? 'o.id' : 'o.workspace_id'));
-    return view === undefined ? undefined : { rows: ` from ${view} o`, keys, workspace: 'o.workspace_id', kept: [] };
+    return view === undefined ? undefined : { rows: ` from ${view} o`, keys, workspace: 'o.workspace_id', where: [] };
   }
 
   #readInTable({ table, references }: RecordAbove, depth: number, isSelf: boolean): RecordSource | undefined {
     const { way, own, above } = this.#makeConditions(table, depth, isSelf);
-    const kept = listViewConditions({ own, above });
+    const where = listViewConditions({ own, above });
     const row = `o${depth}`;
     const keys = references.map(({ quoted }) => `${row}.${quoted}`);
     const rows = `\n${joinFrom(table.quoted, way, row)}`;
-    return kept.length === 0 ? undefined : { rows, keys, workspace: joinWorkspace(way, row), kept };
+    return where.length === 0 ? undefined : { rows, keys, workspace: joinWorkspace(way, row), where };
   }
 }
 
@@ -234,17 +234,17 @@ class Conditions {
 export function listFollowed(
   { table, steps: [step] }: Subject,
   known: SurveySoFar,
-  viewsOf: (table: Table) => readonly ViewId[],
-): Pick<View, 'taken' | 'open'> {
+  viewsOf: (table: Table) => readonly DatabaseView[],
+): Pick<JudgedView, 'taken' | 'open'> {
   const conditions = listRecordsAbove(table, known).flatMap(({ table: to, columns, references, takes }) => {
     const shows = viewsOf(to).map(({ name, id }) => `exists (select from ${name} v where v.id = ${id})`);
     if (shows.length === 0) return [];
     const refersToNone = columns.flatMap(({ notNull, quoted }) => (notNull ? [] : [`${alias}.${quoted} is null`]));
     const refersToIt = references.map(({ quoted }, i) => `o.${quoted} = ${alias}.${columns[i]?.quoted}`).join(' and ');
     const shownSql = `select ${alias}.* from ${to.quoted} ${alias} where ${shows.join(' or ')}`;
-    const kept = `(${[...refersToNone, `exists (select from (${shownSql}) o where ${refersToIt})`].join(' or ')})`;
+    const unless = `(${[...refersToNone, `exists (select from (${shownSql}) o where ${refersToIt})`].join(' or ')})`;
     const isTaken = takes || (!step?.isBack && columns.includes(step?.from as Column));
-    return [{ isTaken, by: isTaken ? `the record in ${to.quoted}` : nameOpen(to, columns), kept }];
+    return [{ isTaken, by: isTaken ? `the record in ${to.quoted}` : nameOpen(to, columns), unless }];
   });
   return { taken: conditions.filter(({ isTaken }) => isTaken), open: conditions.filter(({ isTaken }) => !isTaken) };
 }

@@ -3,7 +3,7 @@ import { toPointer } from '../../../base/members.js';
 import { parseJson } from '../columns/sampled-values.js';
 import { showId } from '../columns/types.js';
 import { getNames } from '../names.js';
-import type { Cause, Emptied, Hiding, Ledger, Point, Subject, View } from '../schema.js';
+import type { Cause, Emptied, Hiding, JudgedView, Ledger, Point, Subject } from '../schema.js';
 import { askOnce, sumRows } from '../schema.js';
 import { alias, drawSample, joinFrom, joinWorkspace, sampledRowsMax } from '../sql.js';
 import { listViewConditions } from './above.js';
@@ -17,7 +17,7 @@ export async function countLedger(
   client: pg.Client,
   subject: Subject,
   subjects: readonly Subject[],
-  view?: View,
+  view?: JudgedView,
 ): Promise<Ledger> {
   const { table, shown } = subject;
   const causes = [...listCauses(subject), ...(view?.taken ?? [])];
@@ -47,7 +47,7 @@ function composeLedgerQuery(
   { table, id, shown }: Subject,
   causes: readonly Hiding[],
   opens: readonly Hiding[],
-  view: View | undefined,
+  view: JudgedView | undefined,
 ): string {
   const sampledRows = `(select * from ${drawSample(table)})`;
   // A row that has no way to a workspace is counted, too.
@@ -55,8 +55,8 @@ function composeLedgerQuery(
   const isShown = view
     ? `exists (select from ${view.name} v where v.id = ${view.id} and v.workspace_id is not null)`
     : 'null::boolean';
-  const open = opens.map(({ kept }, i) => `case when (${kept}) is not true then ${i} end`).join(', ');
-  const cause = causes.map(({ kept }, i) => `when (${kept}) is not true then ${i}`).join(' ');
+  const open = opens.map(({ unless }, i) => `case when (${unless}) is not true then ${i} end`).join(', ');
+  const cause = causes.map(({ unless }, i) => `when (${unless}) is not true then ${i}`).join(' ');
   return `select cause, "isShown", open, count(*)::int as rows, (array_agg(id order by id))[1:3] as ids
     from (
       select ${showId(id).select}::text as id, ${isShown} as "isShown",
@@ -85,16 +85,16 @@ function tallyCauses(groups: readonly RowGroup[], causesOf: (group: RowGroup) =>
 /** Lists the conditions of a shown row in the order in which they are asked. */
 function listCauses({ tenant, steps, shown }: Subject): Hiding[] {
   const [step, ...further] = steps;
-  const above = shown.above.map(({ by, kept }) => ({ by: `the record in ${by}`, kept }));
+  const above = shown.above.map(({ by, unless }) => ({ by: `the record in ${by}`, unless }));
   if (step === undefined)
-    return [{ by: `no ${tenant.name}`, kept: `t.${tenant.quoted} is not null` }, ...shown.own, ...above];
+    return [{ by: `no ${tenant.name}`, unless: `t.${tenant.quoted} is not null` }, ...shown.own, ...above];
   const way = { steps: further, tenant };
   const from = `${joinFrom(step.table.quoted, way, 'b')} where b.${step.to.quoted} = t.${step.from.quoted} limit 1`;
   const leadsNowhere = `${step.from.name} leads to no row of ${step.table.quoted}`;
   const belongsNowhere = `no ${tenant.name} in ${(steps.at(-1) ?? step).table.quoted}`;
   return [
-    { by: leadsNowhere, kept: `exists (select\n${from})` },
-    { by: belongsNowhere, kept: `(select ${joinWorkspace(way, 'b')}\n${from}) is not null` },
+    { by: leadsNowhere, unless: `exists (select\n${from})` },
+    { by: belongsNowhere, unless: `(select ${joinWorkspace(way, 'b')}\n${from}) is not null` },
     ...shown.own,
     ...above,
   ];

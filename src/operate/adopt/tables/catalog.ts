@@ -79,20 +79,20 @@ const rowsMax = 200; // each row brings a value of every column
 const charactersMax = 20_000; // the beginning of a longer value shows its form
 
 /** Adds sampled values to each column: from rows all over a small table, and from some pages of a large one. */
-export async function sample(client: pg.Client, table: Table): Promise<void> {
+export async function sampleValues(client: pg.Client, table: Table): Promise<void> {
   const { columns, primaryKey } = table;
   const order = primaryKey.map((name) => `${pg.escapeIdentifier(name)}::text`).join(` || ' ' || `);
   const query = {
-    text: `select ${columns.map(cut).join(', ')} from ${drawSample(table)}
+    text: `select ${columns.map(cutValue).join(', ')} from ${drawSample(table)}
       ${order === '' ? '' : `order by md5(${order})`} limit ${rowsMax}`,
     rowMode: 'array' as const,
   };
-  const { rows } = await client.query<(string | null)[]>(query).catch(makeRefusal(table));
+  const { rows } = await client.query<(string | null)[]>(query).catch(refuseHiddenRows(table));
   for (const [i, { values }] of columns.entries()) values.push(...rows.flatMap((row) => row[i] ?? []));
 }
 
-const makeRefusal = (table: Table) => (error: Error) => {
-  if (!table.rowSecurity) throw error;
+const refuseHiddenRows = (table: Table) => (error: Error) => {
+  if (!table.hasRowSecurity) throw error;
   throw new AdoptRefused(
     `The rows of ${table.quoted} cannot be read, because a policy of its row-level security fails: ${error.message}. Give ADMIN_URL a role that no policy binds: a superuser, or alter role NAME bypassrls.`,
   );
@@ -109,7 +109,7 @@ export async function readSharedTables(
     const column = columnIn(table);
     if (column === undefined || column.notNull) continue;
     const text = `select from ${drawSample(table)} where ${column.quoted} is null limit 1`;
-    if ((await client.query(text).catch(makeRefusal(table))).rows.length > 0) shared.add(table);
+    if ((await client.query(text).catch(refuseHiddenRows(table))).rows.length > 0) shared.add(table);
   }
   return shared;
 }
@@ -137,7 +137,7 @@ export async function countValues(client: pg.Client, table: Table): Promise<void
 }
 
 /** PostgreSQL cuts the value, because it cannot print one of 600 MB. */
-function cut({ type, quoted }: Column): string {
+function cutValue({ type, quoted }: Column): string {
   if (type === 'bytea') return `substr(${quoted}, 1, ${charactersMax / 2 - 1})::text`;
   return `left(${/^jsonb?\[\]$/.test(type) ? `to_json(${quoted})` : quoted}::text, ${charactersMax})`;
 }

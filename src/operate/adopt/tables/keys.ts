@@ -13,7 +13,7 @@ export function findIdColumn(table: Table, tenant: Tenant, others: readonly stri
   const isKey = ({ name, refers }: Column): boolean => !refers && !beside.includes(name);
   const keys = table.columns.filter((column) => isKey(column) && (column.type === 'uuid' || isInteger(column)));
   const candidates = [
-    findColumn(table, table.named),
+    findColumn(table, table.namingColumn),
     findColumn(table, ownKey.length === 1 ? ownKey[0] : undefined),
     findColumn(table, 'id'),
     ...keys,
@@ -24,7 +24,7 @@ export function findIdColumn(table: Table, tenant: Tenant, others: readonly stri
 function isIdentity(table: Table, column: Column | undefined, beside: readonly string[]): boolean {
   if (column === undefined || !isFitForId(column)) return false;
   // PostgreSQL proves an id within each partition alone, so over partitions only values that it makes, and UUIDs, are taken.
-  const ofPartitions = column.made || column.type === 'uuid' ? table.partitionKey : [];
+  const ofPartitions = column.isMade || column.type === 'uuid' ? table.partitionKey : [];
   return isUnique(table, column, beside) || isUnique(table, column, [...beside, ...ofPartitions]);
 }
 
@@ -73,7 +73,7 @@ function composeColumns(columns: readonly Column[]): Column {
     name: names,
     quoted: names,
     type: 'text',
-    made: false,
+    isMade: false,
     values: [],
     composedOf: columns,
     isVirtual,

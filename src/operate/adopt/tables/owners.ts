@@ -12,9 +12,9 @@ import { listSteps } from './workspace-paths.js';
 // The users who may have tokens: users of one workspace each, or members of several.
 
 // Aliases of these tables; those on the path to the workspace have aliases of their own.
-const users = 'u';
-const persons = 'p';
-const roles = 'r';
+const userAlias = 'u';
+const personAlias = 'p';
+const roleAlias = 'r';
 
 /** Prefers users with a workspace, then memberships, then workspaces with their owner. */
 export function findOwners(known: Omit<SurveySoFar, 'owners'>): Owners | undefined {
@@ -101,26 +101,26 @@ export function composeOwnersSql({ users: people, owners, tables, tenant }: Surv
       open: 'no table of users with a workspace, or with memberships in workspaces, was found, so no token can be made: show workspace_id, id and email of the users who may have tokens.',
     };
   const { table, user, role } = owners;
-  const owner = user ? users : alias;
+  const owner = user ? userAlias : alias;
   const address = findAddress(people, tables) as Address;
   const { via } = address;
   const condition = composeOwnerCondition(owners);
   const select = [
     nameAs(joinWorkspace(owners), 'workspace_id'),
     nameAs(`${owner}.${(findUserId(people, tenant) ?? address.column).quoted}`, 'id'),
-    nameAs(`${via ? persons : owner}.${address.column.quoted}`, 'email'),
+    nameAs(`${via ? personAlias : owner}.${address.column.quoted}`, 'email'),
   ];
   const joinTo = ({ table: next, from, to }: ReferenceStep, as: string, row: string): string =>
     `\n    join ${next.quoted} ${as} on ${as}.${to.quoted} = ${row}.${from.quoted}`;
   const joins = [
-    ...(user ? [joinTo({ ...user, table: people }, users, alias)] : []),
-    ...(via ? [joinTo(via, persons, owner)] : []),
-    ...(role && condition ? [joinTo(role, roles, alias)] : []),
+    ...(user ? [joinTo({ ...user, table: people }, userAlias, alias)] : []),
+    ...(via ? [joinTo(via, personAlias, owner)] : []),
+    ...(role && condition ? [joinTo(role, roleAlias, alias)] : []),
   ];
   const conditions = [
     ...(condition ? [condition] : []),
     ...listPresentConditions(table),
-    ...(user ? listPresentConditions(people, users) : []),
+    ...(user ? listPresentConditions(people, userAlias) : []),
   ];
   // A user can be in a workspace by several memberships, each with a role.
   const sql = `select ${user ? 'distinct ' : ''}${select.join(', ')}\n${joinFrom(table.quoted, owners)}${joins.join('')}${composeWhere(conditions)}`;
@@ -174,9 +174,7 @@ function findUserId(people: Table, tenant: Tenant): Column | undefined {
 /** Recognizes users by the name of the table and an address or a login, otherwise by a password; prefers a table with the workspace. */
 export function findUsers(tables: readonly Table[], tenant: Tenant): Table | undefined {
   // A workspace has an address as well.
-  const candidates = tables.filter(
-    (table) => findAddress(table, tables) !== undefined && !isNamed('workspaces', table.name),
-  );
+  const candidates = tables.filter((table) => findAddress(table, tables) && !isNamed('workspaces', table.name));
   const namedTables = candidates.filter(({ name }) => isNamed('users', name));
   const others = candidates.filter(({ columns }) => columns.some(({ name }) => isNamed('password', name)));
   // A table such as the accounts of single sign-on has the address of its user.
@@ -195,7 +193,7 @@ function composeOwnerCondition({ table, role }: Owners): string | undefined {
   const roleColumn = column ?? role?.name;
   const words = roleColumn ? listOwnerWords(roleColumn).map(quoteLiteral) : [];
   if (roleColumn === undefined || words.length === 0) return undefined;
-  const sql = `${column ? alias : roles}.${roleColumn.quoted}`;
+  const sql = `${column ? alias : roleAlias}.${roleColumn.quoted}`;
   if (roleColumn.isArray) return `(${words.map((word) => `${word} = any (${sql})`).join(' or ')})`;
   return words.length === 1 ? `${sql} = ${words[0]}` : `${sql} in (${words.join(', ')})`;
 }

@@ -145,6 +145,7 @@ function nameStep({ from, table, to, isBack }: ReferenceStep): string {
 export function describePath({ table, steps, rivals }: Subject): Points {
   if (steps.length === 0) return [];
   const said = (way: readonly ReferenceStep[]): string => way.map(nameStep).join(', ');
+  const unproven = 'No foreign key proves what these columns refer to, and the workspace of the row depends on it.';
   const guessed = steps.filter(({ isGuess }) => isGuess).map(({ from }) => from.name);
   return [
     askOnce(
@@ -158,10 +159,6 @@ export function describePath({ table, steps, rivals }: Subject): Points {
         table,
         [steps, ...rivals.map((rival) => rival.steps)].map(said).join(' before '),
       ),
-    askAbout(
-      'No foreign key proves what these columns refer to, and the workspace of the row depends on it.',
-      table,
-      guessed,
-    ),
+    askAbout(unproven, table, guessed),
   ];
 }

@@ -44,13 +44,15 @@ export function planWrite(view: string, subject: Subject, survey: Survey, { colu
   const writable = listWritableColumns(columns, id, onChange, audit !== undefined);
   if (writable.length === 0) refuseWrite(table, 'no column of it can be', 'Give it one');
   const givenColumns = [...writable, ...stamps].map(({ of }) => of).concat(tenant, id.type === 'uuid' ? id : []);
-  const missing = table.columns.filter((column) => column.notNull && !isMade(column) && !givenColumns.includes(column));
+  const missing = table.columns.filter(
+    (column) => column.notNull && !isAutomatic(column) && !givenColumns.includes(column),
+  );
   const creates = missing.length === 0;
   const authors = stamps.filter(({ value }) => value === undefined).map(({ name }) => [name, 'owner']);
   return {
     rules: new Map(writable.map(({ member, rule }) => [member, rule])),
     write: {
-      ids: id.made || id.type !== 'uuid' ? 'database' : 'gateway',
+      ids: id.isMade || id.type !== 'uuid' ? 'database' : 'gateway',
       ...(!creates && { creates }),
       ...(creates && authors.length > 0 && { onCreate: Object.fromEntries(authors) }),
       ...(Object.keys(onChange).length > 0 && { onChange }),
@@ -73,7 +75,7 @@ function refuseWrite({ quoted }: Table, reason: string, remedy: string): never {
   throw new AdoptRefused(`${quoted} cannot be written: ${reason}. ${remedy}, or leave the table out of --write.`);
 }
 
-const isMade = ({ made, filled }: Column): boolean => made || filled;
+const isAutomatic = ({ isMade, isFilled }: Column): boolean => isMade || isFilled;
 
 function requireId({ table, id, steps }: Subject): void {
   if (steps.length > 0) refuseWrite(table, 'it has no column of the workspace', 'Give it one');
@@ -133,8 +135,8 @@ function listWritePoints({ table, id }: Subject, written: WriteDraft, isLogged: 
     ),
     missing.length > 0 &&
       `there is no POST ("creates" is false), because a new row needs ${missing.map(({ name }) => name).join(', ')}, which no client gives: add a default, or a field.`,
-    ...table.triggers.flatMap(({ name, asCaller, parameters }) => [
-      asCaller &&
+    ...table.triggers.flatMap(({ name, runsAsCaller, parameters }) => [
+      runsAsCaller &&
         `the trigger function ${name} uses tables as gateway_writer, which has no right to them: make it SECURITY DEFINER, with its search_path set.`,
       parameters.length > 0 &&
         `the trigger function ${name} reads ${parameters.join(', ')}, which the gateway does not set: let it read by current_setting(name, true).`,
@@ -151,7 +153,7 @@ function versionByTransaction(of: Column): ViewColumn {
 
 /** Chooses the rule by which values are validated; undefined for a field that clients cannot write. */
 function chooseWriteRule({ of, field }: ViewColumn): FieldJson | undefined {
-  if (of.made) return undefined; // a POST that leaves it out would write NULL, and a generated column takes no value
+  if (of.isMade) return undefined; // a POST that leaves it out would write NULL, and a generated column takes no value
   const required = of.notNull ? { required: true } : {};
   if (field.references !== undefined) return required;
   if (field.codec !== undefined) return undefined;
@@ -169,14 +171,14 @@ function listMovedColumns(
   columns: readonly ViewColumn[],
   stamps: readonly Stamp[],
 ): { version: string; onChange: Readonly<Record<string, 'increment' | 'now'>> } {
-  const plain = columns.filter((column) => isPlain(column) && column.of.notNull && !column.of.computed);
+  const plain = columns.filter((column) => isPlain(column) && column.of.notNull && !column.of.isComputed);
   const versions = plain.filter(({ of }) => isNamed('version', of.name) && isInteger(of));
-  const version = versions.find(({ of }) => of.moved) ?? versions.find(({ of }) => isNamed('movedVersion', of.name));
+  const version = versions.find(({ of }) => of.isMoved) ?? versions.find(({ of }) => isNamed('movedVersion', of.name));
   const updated = plain.find(({ of }) => isNamed('updated', of.name) && of.type === 'timestamp with time zone');
   const stamp = stamps.find(({ of, isAdded }) => isAdded && isNamed('updated', of.name))?.name;
   const onChange = {
-    ...(version && !version.of.moved && { [version.name]: 'increment' as const }),
-    ...(updated && !updated.of.moved && { [updated.name]: 'now' as const }),
+    ...(version && !version.of.isMoved && { [version.name]: 'increment' as const }),
+    ...(updated && !updated.of.isMoved && { [updated.name]: 'now' as const }),
     ...(stamp && { [stamp]: 'now' as const }),
   };
   return { version: version?.name ?? rowVersion, onChange };
@@ -185,19 +187,19 @@ function listMovedColumns(
 /** An id that is a text gets a UUID, if the database makes none. */
 function listIds(id: Column): Stamp[] {
   const canHoldUuid = isTextual(id) && (id.length ?? uuidLength) >= uuidLength;
-  return !id.made && canHoldUuid ? [{ name: 'id', of: id, isAdded: false, value: 'gen_random_uuid()::text' }] : [];
+  return !id.isMade && canHoldUuid ? [{ name: 'id', of: id, isAdded: false, value: 'gen_random_uuid()::text' }] : [];
 }
 
 /** Finds the times that the app sets itself, because neither a default nor a trigger does. */
 function listStamps(table: Table, columns: readonly ViewColumn[]): Stamp[] {
   const ofApp = table.columns.filter(
-    ({ name, type, isArray, computed }) =>
-      (isNamed('created', name) || isNamed('updated', name)) && /^timestamp/.test(type) && !isArray && !computed,
+    ({ name, type, isArray, isComputed }) =>
+      (isNamed('created', name) || isNamed('updated', name)) && /^timestamp/.test(type) && !isArray && !isComputed,
   );
   return ofApp.flatMap((of): Stamp[] => {
     const shownColumn = columns.find((column) => column.of === of && isPlain(column));
-    const movesItself = isNamed('updated', of.name) && !of.moved && !(shownColumn && of.notNull);
-    if ((of.made || of.moved) && !movesItself) return [];
+    const movesItself = isNamed('updated', of.name) && !of.isMoved && !(shownColumn && of.notNull);
+    if ((of.isMade || of.isMoved) && !movesItself) return [];
     const name = movesItself || !shownColumn ? `stored_${of.inView}` : shownColumn.name;
     // The draft takes times without a zone as UTC.
     const value = of.type === 'timestamp with time zone' ? 'clock_timestamp()' : `clock_timestamp() at time zone 'UTC'`;
@@ -209,7 +211,7 @@ function listStamps(table: Table, columns: readonly ViewColumn[]): Stamp[] {
 function listAuthors(table: Table, columns: readonly ViewColumn[], survey: Survey): Stamp[] {
   return table.columns.flatMap((of) => {
     const shownColumn = columns.find((column) => column.of === of && isPlain(column));
-    const isAuthor = of.notNull && !isMade(of) && isNamed('author', of.name) && namesOwner(of, table, survey);
+    const isAuthor = of.notNull && !isAutomatic(of) && isNamed('author', of.name) && namesOwner(of, table, survey);
     if (!isAuthor || shownColumn?.field.references !== undefined) return [];
     return [{ name: shownColumn?.name ?? `stored_${of.inView}`, of, isAdded: shownColumn === undefined }];
   });

@@ -57,14 +57,14 @@ export async function exportWorkspace(settings: Settings, options: ExportOptions
   const compiled = await chooseResources(settings, options.resources);
   const { workspace, days, signing } = options;
   const { timeZone } = settings;
-  const periods = compiled.map((each) => parsePeriod(each, { ...days, timeZone }));
+  const sources = compiled.map((each) => ({ compiled: each, ...parsePeriod(each, { ...days, timeZone }) }));
   const out = resolve(options.out);
   await requireEmpty(out);
   const folder = await mkdtemp(join(dirname(out), `.${basename(out)}-`)); // the mode is 0700
-  const forget = removeOnSignals(folder);
+  const stopWatching = removeOnSignals(folder);
   try {
     const manifest = await runInSnapshot(settings, options, async (snapshot, server): Promise<Manifest> => {
-      const files = await exportAll(snapshot, compiled, periods, options, folder);
+      const files = await exportAll(snapshot, sources, options, folder);
       return {
         workspace,
         ...(Object.keys(days).length > 0 && { days: { ...days, timeZone } }),
@@ -82,7 +82,7 @@ export async function exportWorkspace(settings: Settings, options: ExportOptions
     await rm(folder, { recursive: true, force: true });
     throw explainError(error, options);
   } finally {
-    forget();
+    stopWatching();
   }
 }
 
@@ -103,8 +103,8 @@ export function parsePeriod(
   { timeZone, ...days }: Days & { timeZone: string },
 ): PeriodFilter {
   const dayTexts = new Map<string, string>(Object.entries(days));
-  const ofRange = compiled.filterRanges.flatMap(({ lower, upper }) => [lower, upper]);
-  const missing = [...dayTexts.keys()].filter((name) => !ofRange.includes(name));
+  const rangeNames = compiled.filterRanges.flatMap(({ lower, upper }) => [lower, upper]);
+  const missing = [...dayTexts.keys()].filter((name) => !rangeNames.includes(name));
   const faults: FieldError[] = [];
   const { filters, values } = parseFilters(compiled, { single: dayTexts, lists: new Map(), faults }, timeZone);
   if (missing.length > 0)
@@ -166,23 +166,23 @@ function listUrls({ replicaUrls, primaryUrls }: Settings, server: ExportOptions[
   return splitList(primaryUrls).map((url) => Object.assign(new URL(url), reader).href);
 }
 
+type ExportSource = PeriodFilter & { readonly compiled: CompiledResource };
+
 async function exportAll(
   snapshot: Snapshot,
-  compiled: readonly CompiledResource[],
-  periods: readonly PeriodFilter[],
+  sources: readonly ExportSource[],
   { workspace, gzip, onProgress }: ExportOptions,
   folder: string,
 ): Promise<ExportedFile[]> {
   const files: ExportedFile[] = [];
-  for (const [i, each] of compiled.entries()) {
-    const onRecords = (records: number): void => onProgress(each.resource.name, records);
-    const period = periods[i] as PeriodFilter;
-    files.push(await exportRecords(snapshot, each, { workspace, gzip, folder, onRecords, ...period }));
+  for (const { compiled, ...period } of sources) {
+    const onRecords = (records: number): void => onProgress(compiled.resource.name, records);
+    files.push(await exportRecords(snapshot, compiled, { workspace, gzip, folder, onRecords, ...period }));
   }
   if (files.some(({ records }) => records > 0)) return files;
-  for (const each of compiled)
-    for await (const _ of readBatches(snapshot, each, workspace, { filters: [], values: {} })) return files; // only days are empty
-  const names = compiled.map(({ resource }) => resource.name).join(', ');
+  for (const { compiled } of sources)
+    for await (const _ of readBatches(snapshot, compiled, workspace, { filters: [], values: {} })) return files; // only days are empty
+  const names = sources.map(({ compiled }) => compiled.resource.name).join(', ');
   throw new ExportFailed(
     `Workspace ${workspace} has no record of ${names}. Look at the id: \`tokens list\` shows those in use.`,
   );
