@@ -31,8 +31,8 @@ const demo: Command = async (args) => {
   const options = parseOptions(args);
   await checkPorts(options.settings);
   if (options.readyFile !== undefined) rmSync(options.readyFile, { force: true });
-  const running: Running = {};
-  const interrupted = interruption(running);
+  const running: RunningParts = {};
+  const interrupted = waitForSignal(running);
   try {
     return await Promise.race([runDemo(options, running), interrupted]);
   } finally {
@@ -45,7 +45,7 @@ const demo: Command = async (args) => {
 };
 
 /** The parts started so far, which have to be stopped. */
-interface Running {
+interface RunningParts {
   cluster?: Cluster;
   gateway?: GatewayProcess;
   settingsPage?: { close(): Promise<void> };
@@ -53,19 +53,19 @@ interface Running {
 }
 
 /** Starts cluster and gateway; resolves to the exit code when the gateway ends by itself. */
-async function runDemo(options: DemoOptions, running: Running): Promise<number> {
+async function runDemo(options: DemoOptions, running: RunningParts): Promise<number> {
   const { dir, replicas } = options;
   const kept = demoState(options);
   printError(`Starting a primary and ${replicas === 1 ? 'a streaming replica' : `${replicas} streaming replicas`} …`);
-  const cluster = await startCluster({ ...(dir === undefined ? {} : { dir }), replicas }).catch(failed);
+  const cluster = await startCluster({ ...(dir === undefined ? {} : { dir }), replicas }).catch(failWith);
   running.cluster = cluster;
-  const state = await filled(cluster, kept, options.dir);
-  await cluster.caughtUp().catch(failed);
-  const gateway = startGatewayProcess(options.args, environment(cluster, state));
+  const state = await fillDatabase(cluster, kept, options.dir);
+  await cluster.caughtUp().catch(failWith);
+  const gateway = startGatewayProcess(options.args, makeEnvironment(cluster, state));
   running.gateway = gateway;
   const ready = await gateway.ready;
   if (ready !== undefined) {
-    const page = await settingsPage(cluster, state);
+    const page = await openSettingsPage(cluster, state);
     running.settingsPage = page;
     await announce(cluster, state, { ...ready, settingsUrl: page.url }, options, gateway.pid);
     running.serving = true;
@@ -75,19 +75,19 @@ async function runDemo(options: DemoOptions, running: Running): Promise<number> 
   return code;
 }
 
-async function filled(cluster: Cluster, state: DemoState, dir: string | undefined): Promise<DemoState> {
+async function fillDatabase(cluster: Cluster, state: DemoState, dir: string | undefined): Promise<DemoState> {
   const app = apps[state.app];
   if (state.workspaces !== undefined) {
     await bringUpToDate(cluster, app, state.wallKey);
     return state;
   }
   if (dir !== undefined) keepState(dir, state);
-  const whole = { ...state, workspaces: await makeDatabase(cluster, app, state, progressTo(process.stderr)) };
+  const whole = { ...state, workspaces: await makeDatabase(cluster, app, state, makeProgress(process.stderr)) };
   if (dir !== undefined) keepState(dir, whole);
   return whole;
 }
 
-async function settingsPage(cluster: Cluster, { app }: DemoState) {
+async function openSettingsPage(cluster: Cluster, { app }: DemoState) {
   const { rows: owners } = await runAsAdmin(cluster.primary.url(databaseName), (client) =>
     client.query<Owner>(ownersSql),
   );
@@ -111,7 +111,7 @@ async function announce(
       ? 'none: DOCS is off'
       : `${settings.docs === 'ops' ? opsUrl : settings.publicUrl || url}/docs`;
   printText(
-    demoText({
+    composeDemoText({
       url,
       opsUrl,
       settingsUrl,
@@ -119,7 +119,7 @@ async function announce(
       primaryUrl,
       replicaUrls,
       workspaces,
-      entity: entityOf(app),
+      entity: getAuditEntity(app),
       ...examples,
     }),
   );
@@ -129,12 +129,12 @@ async function announce(
 }
 
 /** The name of installations in the log of the app. */
-function entityOf(app: AppName): string {
+function getAuditEntity(app: AppName): string {
   const resources = loadResources(apps[app].resourcesDir);
   return resources.find(({ name }) => name === 'installaties')?.auditEntity ?? '';
 }
 
-function environment(cluster: Cluster, { app, keys, wallKey }: DemoState): NodeJS.ProcessEnv {
+function makeEnvironment(cluster: Cluster, { app, keys, wallKey }: DemoState): NodeJS.ProcessEnv {
   return {
     ...demoEnvironment(),
     REPLICA_URLS: cluster.replicas.map((replica) => replica.url(databaseName, 'gateway_reader')).join(' '),
@@ -146,7 +146,7 @@ function environment(cluster: Cluster, { app, keys, wallKey }: DemoState): NodeJ
 }
 
 /** Resolves to the exit code at the first SIGINT or SIGTERM; at a second one running responses are not waited for. */
-function interruption(running: Running): Promise<number> {
+function waitForSignal(running: RunningParts): Promise<number> {
   return new Promise((resolve) => {
     let signals = 0;
     const onSignal = (): void => {
@@ -158,12 +158,12 @@ function interruption(running: Running): Promise<number> {
     process.on('SIGINT', onSignal);
     process.on('SIGTERM', onSignal);
     process.on('SIGHUP', onSignal); // its terminal is gone
-    if (process.env.npm_lifecycle_event !== undefined) whenOrphaned(onSignal);
+    if (process.env.npm_lifecycle_event !== undefined) watchParent(onSignal);
   });
 }
 
 /** `npm run` hands a SIGTERM to its shell, which ends without passing it on: only the parent process id changes. */
-function whenOrphaned(then: () => void): void {
+function watchParent(then: () => void): void {
   const { ppid } = process;
   const watch = setInterval(() => {
     if (process.ppid === ppid) return;
@@ -174,14 +174,14 @@ function whenOrphaned(then: () => void): void {
 }
 
 /** Errors of the cluster are sentences for the operator, such as about a folder of another PostgreSQL version. */
-function failed(error: unknown): never {
+function failWith(error: unknown): never {
   throw new Failure((error as Error).message);
 }
 
 const barWidth = 30;
 
 /** The parts of a running demo that its text shows. */
-interface Shown {
+interface DemoTextParts {
   readonly url: string;
   readonly opsUrl: string;
   readonly settingsUrl: string;
@@ -198,20 +198,20 @@ interface Shown {
 }
 
 /** Addresses, tokens, and ready-to-run curl commands: demo/demo.txt, filled. */
-export function demoText({ replicaUrls, workspaces, ...shown }: Shown): string {
+export function composeDemoText({ replicaUrls, workspaces, ...shown }: DemoTextParts): string {
   const template = readProject('demo/demo.txt').trimEnd();
   const replicas = replicaUrls.map((url) => `Replica    ${url}`).join('\n');
-  const tokens = workspaces.map(tokensText).join('');
+  const tokens = workspaces.map(composeTokens).join('');
   return fill(template, { ...shown, replicas, tokens, token: workspaces[0]?.tokens.all });
 }
 
-function tokensText({ name, tokens }: DemoWorkspace): string {
+function composeTokens({ name, tokens }: DemoWorkspace): string {
   const lines = Object.entries(tokens).map(([purpose, token]) => `  ${purpose.padEnd(11)}${token}`);
   return `\nTokens of ${name}\n${lines.join('\n')}\n`;
 }
 
 /** Shows the progress of the seed: a bar on a terminal, else a line for each step and each tenth. */
-export function progressTo(stream: NodeJS.WriteStream): (done: number, what: string) => void {
+export function makeProgress(stream: NodeJS.WriteStream): (done: number, what: string) => void {
   let shown = '';
   return (done, what) => {
     const percent = Math.floor(done * 100);

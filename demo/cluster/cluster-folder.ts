@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Account, give } from './binaries.js';
-import { processIdentity, readLines } from './processes.js';
+import { type Account, giveTo } from './binaries.js';
+import { getProcessIdentity, readLines } from './processes.js';
 import { until } from './wait.js';
 
 const clusterFiles = /^(primary|replica\d+)(\.making|\.log)?$|^(lock|password)$/;
@@ -12,23 +12,23 @@ const clusterFiles = /^(primary|replica\d+)(\.making|\.log)?$|^(lock|password)$/
  * A name for a temporary folder, as a real path that is not there yet: it is made by makeTemporaryFolder only after the
  * reaper knows of it, or a kill in between would leave the folder behind.
  */
-export function temporaryName(parent = tmpdir()): string {
+export function chooseTemporaryName(parent = tmpdir()): string {
   return join(realpathSync(parent), `workspace-data-gateway-${randomBytes(8).toString('hex')}`);
 }
 
 export function makeTemporaryFolder(dir: string, account: Account | undefined): void {
   mkdirSync(dir, { mode: 0o700 });
-  give(dir, account);
+  giveTo(dir, account);
 }
 
 /** Makes a kept folder, or checks that it is a cluster's or empty; gives its real path. */
-export function keptFolder(path: string, account: Account | undefined): string {
-  if (mkdirSync(path, { recursive: true })) give(path, account);
+export function prepareKeptFolder(path: string, account: Account | undefined): string {
+  if (mkdirSync(path, { recursive: true })) giveTo(path, account);
   const dir = realpathSync(path);
   const names = readdirSync(dir);
   const foreign = names.includes('primary') ? undefined : names.find((name) => !clusterFiles.test(name));
   if (foreign) throw new Error(`${dir} holds something else (${foreign}): name an empty or new folder.`);
-  if (names.length === 0) give(dir, account);
+  if (names.length === 0) giveTo(dir, account);
   const owner = statSync(dir).uid;
   const user = account?.uid ?? process.getuid?.();
   if (owner !== user) throw new Error(`${dir} belongs to user ${owner}, but PostgreSQL runs as ${user}: name another.`);
@@ -47,15 +47,15 @@ export function checkMajor(dataDir: string, major: number): void {
  * Makes the folder ours until the process `holder` ends; that is the reaper, since it is the last one to work there.
  * Waits 12 s for a former holder: its reaper may still be stopping servers.
  */
-export async function lock(dir: string, holder: number): Promise<void> {
+export async function lockFolder(dir: string, holder: number): Promise<void> {
   const file = join(dir, 'lock');
-  const taken = await until(
+  const isTaken = await until(
     () => {
       const former = readLines(file)[0];
-      if (former && processIdentity(Number.parseInt(former, 10)) === former) return false;
+      if (former && getProcessIdentity(Number.parseInt(former, 10)) === former) return false;
       if (former !== undefined) rmSync(file, { force: true });
       try {
-        writeFileSync(file, `${processIdentity(holder)}\n`, { flag: 'wx' });
+        writeFileSync(file, `${getProcessIdentity(holder)}\n`, { flag: 'wx' });
         return true;
       } catch (fault) {
         if ((fault as NodeJS.ErrnoException).code === 'EEXIST') return false; // another one was quicker
@@ -65,7 +65,7 @@ export async function lock(dir: string, holder: number): Promise<void> {
     12_000,
     50,
   );
-  if (!taken) throw new Error(`${dir} is in use by another demo (process ${readLines(file)[0]}).`);
+  if (!isTaken) throw new Error(`${dir} is in use by another demo (process ${readLines(file)[0]}).`);
 }
 
 /** Removes data directories that a crash left half-made. */

@@ -4,10 +4,17 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type pg from 'pg';
 import { runAsAdmin } from '../../src/postgres/admin.js';
-import { type Account, findBinaries, serverAccount } from './binaries.js';
-import { checkMajor, keptFolder, lock, makeTemporaryFolder, removeHalfMade, temporaryName } from './cluster-folder.js';
+import { type Account, chooseServerAccount, findBinaries } from './binaries.js';
+import {
+  checkMajor,
+  chooseTemporaryName,
+  lockFolder,
+  makeTemporaryFolder,
+  prepareKeptFolder,
+  removeHalfMade,
+} from './cluster-folder.js';
 import { type ClusterParts, initialize, PgNode, type ServerSettings, type StopMode } from './node.js';
-import { passwordOf, superuserPassword } from './passwords.js';
+import { passwordOf, readSuperuserPassword } from './passwords.js';
 import { startReaper } from './processes.js';
 import { until } from './wait.js';
 
@@ -32,16 +39,16 @@ const reviveMsMax = 10_000;
 
 /** Starts a primary and its streaming replicas; resolves when all replicas stream. Whatever fails, nothing is left. */
 export async function startCluster(options: ClusterOptions): Promise<Cluster> {
-  const account = serverAccount(options.dir);
+  const account = chooseServerAccount(options.dir);
   const binaries = await findBinaries(account, options.pgBin);
-  const dir = options.dir ? keptFolder(options.dir, account) : temporaryName(options.temporaryIn);
+  const dir = options.dir ? prepareKeptFolder(options.dir, account) : chooseTemporaryName(options.temporaryIn);
   const reaper = startReaper();
   if (!options.dir) reaper.tell({ temporary: dir });
   let cluster: Cluster;
   try {
     if (!options.dir) makeTemporaryFolder(dir, account);
-    await lock(dir, reaper.pid);
-    cluster = new Cluster({ dir, password: superuserPassword(dir, account), binaries, reaper }, options);
+    await lockFolder(dir, reaper.pid);
+    cluster = new Cluster({ dir, password: readSuperuserPassword(dir, account), binaries, reaper }, options);
   } catch (fault) {
     await reaper.end(); // the folder is another's: nothing in it is ours to stop
     throw fault;
@@ -79,7 +86,7 @@ export class Cluster {
     else await initialize(this.primary.dir, this.#parts.binaries, this.#parts.reaper);
     await this.primary.configure(this.#options.settings ?? {});
     await this.primary.start();
-    for (const name of this.#surplus(replicas)) await rm(join(this.dir, name), { recursive: true, force: true });
+    for (const name of this.#listSurplus(replicas)) await rm(join(this.dir, name), { recursive: true, force: true });
     while (this.replicas.length < replicas) await this.addReplica();
   }
 
@@ -87,7 +94,7 @@ export class Cluster {
   async addReplica(): Promise<PgNode> {
     const node = new PgNode(`replica${this.replicas.length + 1}`, this.#parts);
     this.replicas.push(node); // from here on stop() stops it
-    if (!(await this.#revive(node))) await this.#make(node);
+    if (!(await this.#revive(node))) await this.#copyPrimary(node);
     return node;
   }
 
@@ -111,7 +118,7 @@ export class Cluster {
   async rebuildReplica(index: number): Promise<void> {
     const node = this.replicas[index];
     if (!node) throw new Error(`There is no replica ${index}, only ${this.replicas.length} of them.`);
-    await this.#make(node);
+    await this.#copyPrimary(node);
   }
 
   /** Stops every server and removes a temporary folder. May be called again. Data that will be removed need no checkpoint: immediate. */
@@ -131,16 +138,16 @@ export class Cluster {
 
   async #revive(node: PgNode): Promise<boolean> {
     if (!existsSync(join(node.dir, 'standby.signal'))) return false;
-    await this.#follow(node);
+    await this.#configureAsStandby(node);
     try {
       await node.start();
-      return await this.#streams(node, reviveMsMax);
+      return await this.#waitForStream(node, reviveMsMax);
     } catch {
       return false;
     }
   }
 
-  async #make(node: PgNode): Promise<void> {
+  async #copyPrimary(node: PgNode): Promise<void> {
     if (node.running) await node.kill9();
     const { account } = this.#parts.binaries;
     const making = `${node.dir}.making`;
@@ -148,14 +155,14 @@ export class Cluster {
     await runAsAdmin(this.primary.url(), async (client) => {
       await copyAsStandby(client, this.primary.dir, making, node.name, account);
       await rename(making, node.dir); // a data directory under its own name is a whole one
-      await this.#follow(node);
+      await this.#configureAsStandby(node);
       await node.start();
-      if (await this.#streams(node, streamingMsMax)) return;
+      if (await this.#waitForStream(node, streamingMsMax)) return;
       throw new Error(`${node.name} does not stream within ${streamingMsMax / 1000} s; see ${node.log}`);
     });
   }
 
-  #follow(node: PgNode): Promise<void> {
+  #configureAsStandby(node: PgNode): Promise<void> {
     const server = `host=127.0.0.1 port=${this.primary.port} sslmode=disable gssencmode=disable`;
     const source = `${server} user=postgres password=${this.#parts.password}`;
     const { settings, replicaSettings } = this.#options;
@@ -163,12 +170,12 @@ export class Cluster {
     return node.configure({ ...settings, ...own, ...replicaSettings });
   }
 
-  #streams(node: PgNode, msMax: number): Promise<boolean> {
+  #waitForStream(node: PgNode, msMax: number): Promise<boolean> {
     const text = `select 1 from pg_stat_replication where application_name = $1 and state = 'streaming'`;
     return until(async () => (await this.primary.query(text, [node.name])).length > 0, msMax, 20);
   }
 
-  #surplus(replicas: number): string[] {
+  #listSurplus(replicas: number): string[] {
     const names = readdirSync(this.dir).filter((name) => /^replica\d+$/.test(name));
     return names.filter((name) => Number(name.slice('replica'.length)) > replicas);
   }

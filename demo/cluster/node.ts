@@ -14,10 +14,10 @@ import { dirname, join } from 'node:path';
 import pg from 'pg';
 import { readProject } from '../../src/base/paths.js';
 import { runAsAdmin } from '../../src/postgres/admin.js';
-import { type Account, type Binaries, give, runAs, serverEnv } from './binaries.js';
-import { passwordFile, passwordOf } from './passwords.js';
+import { type Account, type Binaries, getSpawnAccount, giveTo, serverEnv } from './binaries.js';
+import { getPasswordFile, passwordOf } from './passwords.js';
 import { freePort } from './ports.js';
-import { endAll, killAll, processesOf, type Reaper, readLines, signal } from './processes.js';
+import { endAll, killAll, listProcesses, type Reaper, readLines, sendSignal } from './processes.js';
 import { until } from './wait.js';
 
 export type StopMode = 'smart' | 'fast' | 'immediate';
@@ -78,7 +78,7 @@ export class PgNode {
 
   /** Runs one statement as superuser, in a session that is kept for the next: a new one costs both sides 9 ms of processor time. */
   async query<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<Row[]> {
-    this.#sessions ??= keptSessions(this.url());
+    this.#sessions ??= openKeptSessions(this.url());
     return (await this.#sessions.query<Row>(text, values)).rows;
   }
 
@@ -86,8 +86,8 @@ export class PgNode {
   async start(): Promise<void> {
     if (this.running) return;
     // Backends of a killed server end by themselves, and the reaper of a former run may still be at work.
-    if (!(await until(() => processesOf(this.dir).length === 0, 10_000, 50))) {
-      throw new Error(`${this.dir} is in use by process ${processesOf(this.dir)[0]?.pid}: is a demo running there?`);
+    if (!(await until(() => listProcesses(this.dir).length === 0, 10_000, 50))) {
+      throw new Error(`${this.dir} is in use by process ${listProcesses(this.dir)[0]?.pid}: is a demo running there?`);
     }
     rmSync(join(this.dir, 'postmaster.pid'), { force: true }); // stale: its process id may belong to another program by now
     for (let attempt = 1; ; attempt++) {
@@ -103,7 +103,7 @@ export class PgNode {
   async stop(mode: StopMode = 'fast'): Promise<void> {
     if (this.running) {
       this.thaw();
-      signal(this.pid, stopSignals[mode]);
+      sendSignal(this.pid, stopSignals[mode]);
       await until(() => !this.running, stopMsMax);
     }
     await endAll(this.dir, 5000);
@@ -125,12 +125,12 @@ export class PgNode {
   /** Freezes the server: connections stay open and new ones are accepted by the kernel, but nothing answers. */
   freeze(): void {
     // The postmaster first: it starts nothing new while its children are counted.
-    signal(this.pid, 'SIGSTOP');
-    for (const { pid } of processesOf(this.dir)) signal(pid, 'SIGSTOP');
+    sendSignal(this.pid, 'SIGSTOP');
+    for (const { pid } of listProcesses(this.dir)) sendSignal(pid, 'SIGSTOP');
   }
 
   thaw(): void {
-    for (const { pid } of processesOf(this.dir)) signal(pid, 'SIGCONT');
+    for (const { pid } of listProcesses(this.dir)) sendSignal(pid, 'SIGCONT');
   }
 
   /**
@@ -145,7 +145,7 @@ export class PgNode {
     const loaded = () =>
       runAsAdmin(this.url(), async (client) => (await client.query<{ at: string }>(moment)).rows[0]?.at);
     const before = await loaded();
-    signal(this.pid, 'SIGHUP');
+    sendSignal(this.pid, 'SIGHUP');
     if (!(await until(async () => (await loaded()) !== before, 5000))) throw new Error(`${this.name} does not reload.`);
     const refused = await this.query<{ name: string; error: string }>(
       // The excluded text is PostgreSQL's for a value that waits for a restart.
@@ -157,7 +157,7 @@ export class PgNode {
   /** Makes a replica a primary of its own, on a new timeline. Throws when that takes over 30 s. */
   async promote(): Promise<void> {
     const [row] = await this.query<{ promoted: boolean }>('select pg_promote(true, 30) promoted');
-    if (!row?.promoted) throw new Error(`${this.name} was not promoted within 30 s: ${this.#logTail()}`);
+    if (!row?.promoted) throw new Error(`${this.name} was not promoted within 30 s: ${this.#readLogTail()}`);
   }
 
   /** Starts the server once; resolves to the fault as text when that failed. */
@@ -167,8 +167,8 @@ export class PgNode {
     const args = ['-D', this.dir, ...fixed.flatMap((setting) => ['-c', setting])];
     this.#parts.reaper.tell({ started: this.dir });
     const log = openSync(this.log, 'a', 0o600);
-    give(this.log, account);
-    const options = { ...runAs(account), env: serverEnv, cwd: dirname(this.dir), detached: true };
+    giveTo(this.log, account);
+    const options = { ...getSpawnAccount(account), env: serverEnv, cwd: dirname(this.dir), detached: true };
     const child = spawn(postgres, args, { ...options, stdio: ['ignore', log, log] });
     closeSync(log);
     child.unref();
@@ -187,16 +187,16 @@ export class PgNode {
       return undefined;
     }
     await endAll(this.dir, 5000);
-    return `${settled ? 'it ended' : `no sign of life in ${startMsMax / 1000} s`}; its log ends in\n${this.#logTail()}`;
+    return `${settled ? 'it ended' : `no sign of life in ${startMsMax / 1000} s`}; its log ends in\n${this.#readLogTail()}`;
   }
 
-  #logTail(): string {
+  #readLogTail(): string {
     return readLines(this.log).slice(-12).join('\n').trim();
   }
 }
 
 /** Sessions of a superuser that end with their server, or ten seconds after their last statement, and keep no program running. */
-export function keptSessions(url: string): pg.Pool {
+export function openKeptSessions(url: string): pg.Pool {
   const pool = new pg.Pool({ connectionString: url, connectionTimeoutMillis: 10_000, allowExitOnIdle: true });
   return pool.on('error', () => undefined); // the next statement gets another session
 }
@@ -227,16 +227,16 @@ export async function initialize(dir: string, binaries: Binaries, reaper: Reaper
   throw new Error(`initdb failed for ${dir}${advice}: ${output.slice(-600).trim()}`);
 }
 
-interface Run {
+interface InitdbResult {
   readonly ok: boolean;
   readonly output: string;
 }
 
-async function runInitdb(dir: string, locale: string, binaries: Binaries): Promise<Run> {
+async function runInitdb(dir: string, locale: string, binaries: Binaries): Promise<InitdbResult> {
   const { initdb, account } = binaries;
-  const login = ['-U', 'postgres', '-A', 'scram-sha-256', `--pwfile=${passwordFile(dirname(dir))}`];
+  const login = ['-U', 'postgres', '-A', 'scram-sha-256', `--pwfile=${getPasswordFile(dirname(dir))}`];
   const args = ['-D', dir, ...login, '-E', 'UTF8', `--locale=${locale}`, '--no-sync'];
-  const options = { ...runAs(account), env: serverEnv, cwd: dirname(dir), detached: true };
+  const options = { ...getSpawnAccount(account), env: serverEnv, cwd: dirname(dir), detached: true };
   const child = spawn(initdb, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
@@ -264,7 +264,7 @@ function writeSettings(dir: string, settings: ServerSettings, account: Account |
   const common = readProject('sql/apps/first/postgresql.conf');
   const lines = Object.entries(settings).map(([name, value]) => (value === null ? '' : `${name} = ${quote(value)}\n`));
   writeFileSync(`${file}.new`, [common, ...lines].join(''), { mode: 0o600 });
-  give(`${file}.new`, account);
+  giveTo(`${file}.new`, account);
   renameSync(`${file}.new`, file); // a server that is just reading sees the old or the new file, never half a one
 
   const main = join(dir, 'postgresql.conf');

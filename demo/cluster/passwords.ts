@@ -1,20 +1,20 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Account, give } from './binaries.js';
+import { type Account, giveTo } from './binaries.js';
 
 const superuser = 'postgres';
 
 /** Holds the superuser's password, for initdb and for the next start of a kept folder. */
-export const passwordFile = (dir: string): string => join(dir, 'password');
+export const getPasswordFile = (dir: string): string => join(dir, 'password');
 
 /** The superuser's password of the cluster in the folder; a new, random one, in a file of mode 0600, if there is none. */
-export function superuserPassword(dir: string, account: Account | undefined): string {
-  const file = passwordFile(dir);
+export function readSuperuserPassword(dir: string, account: Account | undefined): string {
+  const file = getPasswordFile(dir);
   if (existsSync(file)) return readFileSync(file, 'utf8');
   if (existsSync(join(dir, 'primary'))) throw new Error(`${dir} was made by an earlier version: name another folder.`);
   writeFileSync(file, randomBytes(24).toString('base64url'), { mode: 0o600 });
-  give(file, account);
+  giveTo(file, account);
   return readFileSync(file, 'utf8');
 }
 

@@ -16,7 +16,7 @@ export interface ServerProcess {
  * The processes at work on a data directory, found by command line and descent rather than by postmaster.pid: that file
  * is absent while a server starts, and a stale one may name another program's process. `dir` must be a real path.
  */
-export function processesOf(dir: string): ServerProcess[] {
+export function listProcesses(dir: string): ServerProcess[] {
   const all = process.platform === 'linux' ? listFromProc() : listFromPs();
   const found = new Map<number, ServerProcess>();
   for (const { pid, command, cwd } of all) {
@@ -34,7 +34,7 @@ export function processesOf(dir: string): ServerProcess[] {
 }
 
 /** Sends a signal; false when there is no such process (any more). */
-export function signal(pid: number, name: NodeJS.Signals | 0): boolean {
+export function sendSignal(pid: number, name: NodeJS.Signals | 0): boolean {
   if (!(pid > 0)) return false; // 0 would mean our own process group
   try {
     return process.kill(pid, name);
@@ -47,22 +47,22 @@ export function signal(pid: number, name: NodeJS.Signals | 0): boolean {
 export async function killAll(dir: string): Promise<void> {
   const gone = await until(() => {
     // Stopped first: a running postmaster would start new children when one dies.
-    for (const { pid, root } of processesOf(dir)) if (root) signal(pid, 'SIGSTOP');
-    const left = processesOf(dir);
-    for (const { pid } of left) signal(pid, 'SIGKILL');
+    for (const { pid, root } of listProcesses(dir)) if (root) sendSignal(pid, 'SIGSTOP');
+    const left = listProcesses(dir);
+    for (const { pid } of left) sendSignal(pid, 'SIGKILL');
     return left.length === 0;
   }, 5000);
-  if (!gone) throw new Error(`Processes of ${dir} survive SIGKILL: ${processesOf(dir).map(({ pid }) => pid)}`);
+  if (!gone) throw new Error(`Processes of ${dir} survive SIGKILL: ${listProcesses(dir).map(({ pid }) => pid)}`);
   await releaseSharedMemory(dir);
 }
 
 /** Immediate shutdown (SIGQUIT) of whatever works on the directory, also when frozen; SIGKILL after `graceMs`. */
 export async function endAll(dir: string, graceMs: number): Promise<void> {
-  for (const { pid, root, command } of processesOf(dir)) {
-    if (root) signal(pid, /initdb\b/.test(command.split(' ')[0] ?? '') ? 'SIGKILL' : 'SIGQUIT');
-    signal(pid, 'SIGCONT');
+  for (const { pid, root, command } of listProcesses(dir)) {
+    if (root) sendSignal(pid, /initdb\b/.test(command.split(' ')[0] ?? '') ? 'SIGKILL' : 'SIGQUIT');
+    sendSignal(pid, 'SIGCONT');
   }
-  await until(() => processesOf(dir).length === 0, graceMs, 25);
+  await until(() => listProcesses(dir).length === 0, graceMs, 25);
   await killAll(dir);
 }
 
@@ -86,30 +86,35 @@ export function readLines(file: string): string[] {
 }
 
 /** Identifies one process for ever: process ids are reused, an id with its start time is not. Undefined when it does not run. */
-export function processIdentity(pid: number): string | undefined {
+export function getProcessIdentity(pid: number): string | undefined {
   if (process.platform === 'linux') {
-    const stat = procStat(pid);
+    const stat = readProcStat(pid);
     return stat && `${pid} ${stat[19]}`;
   }
-  return signal(pid, 0) ? `${pid}` : undefined;
+  return sendSignal(pid, 0) ? `${pid}` : undefined;
 }
 
-interface Listed {
+interface ListedProcess {
   pid: number;
   parent: number;
   command: string;
   cwd: () => string | undefined;
 }
 
-function listFromProc(): Listed[] {
-  const listed: Listed[] = [];
+function listFromProc(): ListedProcess[] {
+  const listed: ListedProcess[] = [];
   for (const name of readdirSync('/proc')) {
     const pid = Number(name);
     if (!Number.isInteger(pid)) continue;
-    const command = `${procText(pid, 'cmdline').replaceAll('\0', ' ')} `;
+    const command = `${readProcText(pid, 'cmdline').replaceAll('\0', ' ')} `;
     if (!command.includes('postgres') && !command.includes('initdb')) continue;
-    const parent = Number(procStat(pid)?.[1]);
-    listed.push({ pid, parent, command, cwd: () => (command.startsWith('postgres') ? workingFolder(pid) : undefined) });
+    const parent = Number(readProcStat(pid)?.[1]);
+    listed.push({
+      pid,
+      parent,
+      command,
+      cwd: () => (command.startsWith('postgres') ? readWorkingFolder(pid) : undefined),
+    });
   }
   return listed;
 }
@@ -117,7 +122,7 @@ function listFromProc(): Listed[] {
 const bytes = Buffer.alloc(65_536);
 
 /** The start of a file in /proc/<pid>; empty for a process that has ended. Without the calls of readFileSync, which take twice as long. */
-function procText(pid: number, name: string): string {
+function readProcText(pid: number, name: string): string {
   try {
     const file = openSync(`/proc/${pid}/${name}`, 'r');
     try {
@@ -131,13 +136,13 @@ function procText(pid: number, name: string): string {
 }
 
 /** The fields of /proc/<pid>/stat (proc(5)) after the name, thus counted from field 3; undefined for a dead process. */
-function procStat(pid: number): string[] | undefined {
-  const line = procText(pid, 'stat');
+function readProcStat(pid: number): string[] | undefined {
+  const line = readProcText(pid, 'stat');
   const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');
   return line === '' || fields[0] === 'Z' ? undefined : fields;
 }
 
-function workingFolder(pid: number): string | undefined {
+function readWorkingFolder(pid: number): string | undefined {
   try {
     return readlinkSync(`/proc/${pid}/cwd`);
   } catch {
@@ -145,7 +150,7 @@ function workingFolder(pid: number): string | undefined {
   }
 }
 
-function listFromPs(): Listed[] {
+function listFromPs(): ListedProcess[] {
   const text = execFileSync('ps', ['-axo', 'pid=,ppid=,command='], { encoding: 'utf8', maxBuffer: 1 << 24 });
   return text.split('\n').flatMap((line) => {
     const [, pid, parent, command] = /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line) ?? [];

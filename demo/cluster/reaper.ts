@@ -6,7 +6,7 @@
 import { rm } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { endAll, processesOf, type ReaperMessage } from './processes.js';
+import { endAll, listProcesses, type ReaperMessage } from './processes.js';
 
 const servers = new Set<string>();
 const temporary = new Set<string>();
@@ -29,6 +29,6 @@ async function end(dir: string): Promise<void> {
   for (let round = 0; round < 3; round++) {
     await endAll(dir, 4500);
     await sleep(50);
-    if (round > 0 && processesOf(dir).length === 0) return;
+    if (round > 0 && listProcesses(dir).length === 0) return;
   }
 }

@@ -8,7 +8,7 @@ import { PassThrough } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
 import { type Cluster, startCluster } from '../../demo/cluster/cluster.js';
-import { processesOf } from '../../demo/cluster/processes.js';
+import { listProcesses } from '../../demo/cluster/processes.js';
 import { projectRoot } from '../../src/base/paths.js';
 import { runAsAdmin } from '../../src/postgres/admin.js';
 import { startGateway } from '../../src/serve/gateway.js';
@@ -28,7 +28,7 @@ test.serial('every connection needs a password, also to replicate, and no proces
     t.deepEqual(rules, [{ auth_method: 'scram-sha-256' }]);
     const url = new URL(node.url());
     t.regex(url.password, /^[\w-]{32}$/);
-    for (const { command } of processesOf(node.dir)) t.false(command.includes(url.password), command);
+    for (const { command } of listProcesses(node.dir)) t.false(command.includes(url.password), command);
     url.password = 'postgres';
     const refused = runAsAdmin(url.href, async () => undefined);
     await t.throwsAsync(refused, { message: /password authentication failed/ });
@@ -50,11 +50,11 @@ test.serial('killing the starter with -9 leaves no server behind', async (t) => 
   });
   t.true(await until(() => line.endsWith('\n'), 60_000));
   const { dir, server } = JSON.parse(line) as { dir: string; server: string };
-  t.true(processesOf(server).length > 1);
+  t.true(listProcesses(server).length > 1);
 
   starter.kill('SIGKILL');
   t.true(await until(() => !existsSync(dir), 6000));
-  t.deepEqual(processesOf(server), []);
+  t.deepEqual(listProcesses(server), []);
 });
 
 test.serial('a kept folder is started again, and refused when it holds other files', async (t) => {

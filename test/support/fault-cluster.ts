@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { PassThrough } from 'node:stream';
 import type { ExecutionContext } from 'ava';
 import { type Cluster, startCluster } from '../../demo/cluster/cluster.js';
-import { keptSessions, type PgNode, type ServerSettings } from '../../demo/cluster/node.js';
+import { openKeptSessions, type PgNode, type ServerSettings } from '../../demo/cluster/node.js';
 import type { Gateway } from '../../src/serve/gateway.js';
 import { startGateway } from '../../src/serve/gateway.js';
 import { hashToken, makeToken } from '../../src/serve/http/token-format.js';
@@ -102,7 +102,7 @@ async function fill(
   const { primary, replicas } = cluster;
   const proxies = await Promise.all(replicas.map((node) => tcpProxy(node.port)));
   cleanUps.push(() => Promise.all(proxies.map((proxy) => proxy.close())));
-  const inApp = keptSessions(primary.url(templateName));
+  const inApp = openKeptSessions(primary.url(templateName));
   const sql = async <Row extends object>(text: string, values: unknown[] = []): Promise<Row[]> =>
     (await inApp.query(text, values)).rows as Row[];
   for (const statement of pacing) await sql(statement);

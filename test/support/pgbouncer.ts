@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { type Account, give, runAs, serverAccount } from '../../demo/cluster/binaries.js';
+import { type Account, chooseServerAccount, getSpawnAccount, giveTo } from '../../demo/cluster/binaries.js';
 import { freePort } from '../../demo/cluster/ports.js';
 import { until } from './patience.js';
 
@@ -26,14 +26,14 @@ export interface Pgbouncer {
 
 /** Starts a real PgBouncer; `setMode` changes the pool mode of the databases whose name begins with `changing`. */
 export async function startPgbouncer(databases: Readonly<Record<string, PooledDatabase>>): Promise<Pgbouncer> {
-  const account = serverAccount();
+  const account = chooseServerAccount();
   const dir = mkdtempSync(join(tmpdir(), 'pgbouncer-'));
-  give(dir, account);
+  giveTo(dir, account);
   const port = await freePort();
   const write = (name: string, lines: readonly string[]): string => {
     const file = join(dir, name);
     writeFileSync(file, `${lines.join('\n')}\n`, { mode: 0o600 });
-    give(file, account);
+    giveTo(file, account);
     return file;
   };
   const servers = Object.entries(databases).map(([name, { url, mode, more = '' }]) => ({
@@ -62,7 +62,7 @@ export async function startPgbouncer(databases: Readonly<Record<string, PooledDa
     ...certificate(dir, account),
   ];
   const config = write('pgbouncer.ini', lines);
-  const child = spawn(pgbouncerBinary as string, [config], { ...runAs(account), stdio: 'ignore', cwd: '/' });
+  const child = spawn(pgbouncerBinary as string, [config], { ...getSpawnAccount(account), stdio: 'ignore', cwd: '/' });
   const url = (name: string, host = '127.0.0.1'): string => {
     const pooled = new URL((databases[name] as PooledDatabase).url);
     return Object.assign(pooled, { host: `${host}:${port}`, pathname: `/${name}` }).href;
@@ -90,7 +90,7 @@ function certificate(dir: string, account: Account | undefined): string[] {
     ...['-keyout', key, '-out', cert],
   ]);
   if (made.status !== 0) return [];
-  for (const file of [key, cert]) give(file, account);
+  for (const file of [key, cert]) giveTo(file, account);
   return ['client_tls_sslmode = allow', `client_tls_key_file = ${key}`, `client_tls_cert_file = ${cert}`];
 }
 
