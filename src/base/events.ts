@@ -229,7 +229,8 @@ export const events = {
       sentence: (about, count) => `${countNoun(count, 'page')} broke: ${about}`,
     },
   }),
-  decode_failed: define<{ resource: string; row: string; pointer: string; reason: string }>('warn', {
+  /** An `error` is one of our own code; the log leaves out its message, which can quote the value. */
+  decode_failed: define<{ resource: string; row: string; pointer: string; reason: string; error?: Error }>('warn', {
     repeats: ['resource', 'pointer', 'reason'],
     metrics: countAs('decode_errors', 'Stored values that could not be decoded.', decodeLabels),
     faults: {

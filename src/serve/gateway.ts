@@ -81,7 +81,8 @@ export async function startGateway(
     // Alone: while something else holds the event loop, the checks would find each server late.
     const { settings, ...checked } = await fitSettings(startSettings, resources, observe, isSuccessor);
     const keyring = parseKeyring(startSettings.dataKeys || '{}');
-    const compiled = await compileResources(startSettings, resources, keyring, observe);
+    const codecs = pick(startSettings, 'codecModule', 'decodeLegacy');
+    const compiled = await compileResources(codecs, resources, keyring, observe);
     const reporting = { observe, logStuckMs: log.stuckMs, sinks, openings };
     const opening = { ...checked, resources, isSuccessor, compiled, readAgain, ...reporting };
     return await openGateway(settings, opening);
@@ -123,7 +124,8 @@ async function openGateway(settings: Settings, opening: CheckedStart): Promise<G
   const pages = makeDescriptions(resources, { version: apiVersion, ...pick(settings, ...documentSettings) });
   const clientConnectionsMax = countRoomForClients(settings, databases.replicas.length, observe);
   const app = makeApp(makeDeps(settings, opening, opened, pages));
-  const api = makeApiServer(app, { ...settings, clientConnectionsMax }, observe);
+  const timeLimits = pick(settings, 'headersTimeoutMs', 'requestTimeoutMs', 'keepAliveTimeoutMs', 'slowClientMs');
+  const api = makeApiServer(app, { ...timeLimits, clientConnectionsMax }, observe);
   const sources = makeGaugeSources(settings, opening, opened, api);
   const metrics = makeMetrics(sources);
   sinks.push(watch.handle, recent.observe, metrics.observe);
@@ -169,7 +171,7 @@ async function openAll(settings: Settings, opening: CheckedStart) {
   positions.join(peers);
   const watch = new FitnessWatch(databases.watched, resources, settings, observe);
   openings.add(() => watch.close());
-  const upkeep = primary && new Upkeep(primary.writes, settings, observe);
+  const upkeep = primary && new Upkeep(primary.writes, pick(settings, 'wallKey', 'upkeepIntervalMs'), observe);
   openings.add(() => upkeep?.close());
   const readBody = primary && (await makeBodyReader(settings.bodyBytesMax));
   const shared = { gates: makeGates(settings), limits: makeLimits(settings, peers), inFlight: { requests: 0 } };
@@ -227,7 +229,7 @@ function makeDeps(settings: Settings, opening: CheckedStart, opened: OpenParts, 
     observe,
     compiled,
     tracing: settings.otelExporterOtlpEndpoint !== '',
-    listLimits: settings,
+    listLimits: pick(settings, 'perPageDefault', 'perPageMax', 'timeZone'),
     reads,
     noteRead: (tokenId, content) => upkeep?.noteRead(tokenId, content),
     latestTimeline: watchTimeline(() => heartbeat.newest),
@@ -286,7 +288,8 @@ function makeReadDeps(
 async function openPeers(settings: Settings, positions: WritePositions, observe: Observe): Promise<Peers> {
   if (settings.redisUrl !== '') {
     const { connectRedisPeers } = await import('./peers/redis.js');
-    return connectRedisPeers(settings, settings.instances * settings.webConcurrency, observe);
+    const target = pick(settings, 'redisUrl', 'redisCa', 'redisSentinels', 'redisSentinelName');
+    return connectRedisPeers(target, settings.instances * settings.webConcurrency, observe);
   }
   if (cluster.isWorker) {
     const { connectWorkerPeers } = await import('./peers/workers.js');
@@ -409,9 +412,9 @@ function openPrimary(
   const nodes = new PrimaryNodes(all, bounds, heartbeat, observe);
   const connect = makeConnect(() => nodes.url, bounds);
   const writes = new Primary(connect, bounds, observe, () => void nodes.sample());
-  const few = { connections: primaryReadConnections, depth: 1, perWorkspace: primaryReadConnections };
+  const limits = pick(bounds, 'queueMax', 'statementTimeoutMs', 'quietMs');
   const reads = new ConnectionPool(
-    { ...few, ...pick(bounds, 'queueMax', 'statementTimeoutMs', 'quietMs') },
+    { ...limits, connections: primaryReadConnections, depth: 1, perWorkspace: primaryReadConnections },
     connect,
     new ServerHealth('primary', bounds.loop, observe),
   );

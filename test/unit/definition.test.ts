@@ -19,6 +19,7 @@ import { parseKeyring } from '../../src/resource/projection/keyring.js';
 import { compileRedaction, type ProjectionOptions } from '../../src/resource/projection/redact.js';
 import { compileSerializer } from '../../src/resource/serializer/row-serializer.js';
 import { compileStatements } from '../../src/resource/statements/statements.js';
+import { openLog } from '../../src/serve/ops/log.js';
 import { altered, field, items, load, owners } from '../support/definitions.js';
 
 test('definitions that fit together are loaded, in the order of their files, with types and defaults resolved', (t) => {
@@ -244,6 +245,17 @@ test('several members are filled from one cell, encoded or JSON, which is select
   );
   t.deepEqual(failures, []);
   t.is(compileStatements(customers).detail?.text.match(/"vault"/g)?.length, 1);
+});
+
+test('a value on which our own code fails is null, and the log has the frames of the error without its message', (t) => {
+  const row = Row.make(['1', '2026-01-31', base64('{}'), null]);
+  row.getText = (at) => (at === 0 ? '1' : (undefined as never)['Jansen' as never]);
+  const lines: string[] = [];
+  const log = openLog('warn', () => {}, { write: (line) => void lines.push(line) });
+  t.regex(compileSerializer(customers, projectionOptions, log.add).toJson(row, 'w'), /"decodeErrors":\["\/name"/);
+  const { reason, error, stack } = JSON.parse(lines[0] as string);
+  t.deepEqual([reason, error, lines.join().includes('Jansen')], ['unexpected', 'TypeError', false]);
+  t.regex(stack, /^ {4}at .*definition\.test/);
 });
 
 test('what is not in a cell is null, and so is all of a cell that is NULL', (t) => {

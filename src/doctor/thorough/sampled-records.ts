@@ -13,11 +13,10 @@ import { runReadOnly } from '../check-session.js';
 import { type Item, type Level, makeItem, summarizeFaults } from '../finding.js';
 import { findUnexpected } from './contents.js';
 import { listFormsLeftOut } from './left-out.js';
-import type { WorkspaceSample } from './workspaces.js';
+import { rowsPerEnd, type WorkspaceSample } from './workspaces.js';
 
 const noSecrets = 'No text or JSON of the records holds keys, tokens, cookies or e-mail addresses.';
 const noForms = 'JSON has no form of values that show leaves out.';
-const rowsPerEnd = 250;
 const workspacesMax = 2;
 const limits = `set local statement_timeout = '1s'`;
 /** If fewer values were read, all may be damaged although the keys are right. */

@@ -18,7 +18,8 @@ const tokenNeed = {
   views: tokenViews,
   plain: tokenViews,
 } as const;
-const rowsPerEnd = 250;
+/** Rows at either end of a list: the oldest and the newest are likely to differ. */
+export const rowsPerEnd = 250;
 const limits = `set local statement_timeout = '500ms'`;
 
 /** Workspaces whose rows are read, and the MAC that opens each. */

@@ -107,7 +107,7 @@ export const fieldTypes = {
     columnTypes: ['text', 'character varying', 'character'],
     schema: { type: 'string' },
     writeSchema: { type: 'string' },
-    example: '5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10',
+    example: 'example',
     fromJson: values.appendJsonText,
     append: values.appendEscaped,
     isPrinted: hasNoNul,

@@ -153,8 +153,9 @@ function guardUndecodable(append: ValueAppender, compiling: Compiling, path: rea
       json.appendConstant(nullJson);
       state.failed.push(pointer);
       const reason = error instanceof DecodeError ? error.reason : 'unexpected';
+      const bug = reason === 'unexpected' ? { error: error as Error } : {};
       const id = row.getText(idAt) as string;
-      observe({ type: 'decode_failed', resource: resource.name, row: id, pointer, reason });
+      observe({ type: 'decode_failed', resource: resource.name, row: id, pointer, reason, ...bug });
     }
   };
 }

@@ -19,17 +19,15 @@ export function makeDescriptions(resources: readonly Resource[], options: OpenAp
     docs: (isServedByApi: boolean) =>
       new FixedBody(async () => {
         const { html, policy } = makeDocsPage(document(), isServedByApi);
-        return { text: html, headers: makePageHeaders(policy) };
+        const headers = {
+          'Content-Type': 'text/html; charset=utf-8',
+          'Content-Security-Policy': `${policy}; frame-ancestors 'none'`,
+          'Cache-Control': 'no-cache', // browsers keep the page and revalidate it by its ETag
+        };
+        return { text: html, headers };
       }),
   };
 }
-
-/** Browsers keep the page and revalidate it by its ETag. */
-const makePageHeaders = (policy: string) => ({
-  'Content-Type': 'text/html; charset=utf-8',
-  'Content-Security-Policy': `${policy}; frame-ancestors 'none'`,
-  'Cache-Control': 'no-cache',
-});
 
 type FixedReply = Reply & { readonly body: Buffer | null };
 type FixedText = { readonly text: string; readonly headers?: Reply['headers'] };

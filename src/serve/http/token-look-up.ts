@@ -41,7 +41,6 @@ export interface TokenDeps extends Pick<Settings, 'tokenCacheMax' | 'tokenCacheM
 
 type LookUp = { readonly access: Access | null };
 
-/** The client that sent a token. */
 export interface TokenClient {
   readonly address: string;
   /** Aborts when the client has closed the connection. */

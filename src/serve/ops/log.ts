@@ -22,7 +22,8 @@ export function openLog(level: string, observe: Observe, destination?: Destinati
   const lines = foldRepeatedLines((logged, repetition) => {
     if (!logger.isLevelEnabled(events[logged.type].level)) return;
     const { type, ...event } = logged;
-    const fields = { ...event, ...('error' in event && describeError(event.error)), ...repetition };
+    const isOfValue = type === 'decode_failed';
+    const fields = { ...event, ...('error' in event && describeError(event.error, isOfValue)), ...repetition };
     logger[events[type].level](fields, type);
   });
   const close = async (): Promise<void> => {
@@ -41,10 +42,12 @@ function getTrace(): object {
 /** Members of a database error that hold no stored value; message, detail, hint, context and statement can hold one. */
 const safeMembers = ['code', 'routine', 'schema', 'table', 'constraint'] as const;
 
-/** Leaves out messages that can quote a stored value: of database errors, of SyntaxErrors, and of errors caused by these. */
-function describeError(error: Error): Record<string, unknown> {
+/** Leaves out messages that can quote a stored value: of errors that a value caused, database errors and SyntaxErrors. */
+function describeError(error: Error, isOfValue: boolean): Record<string, unknown> {
   const chain = listErrorCauses(error);
-  const quotesValues = chain.some((link) => getSqlState(link) !== undefined || link instanceof SyntaxError);
+  const quotesValues = chain.some(
+    (link) => isOfValue || getSqlState(link) !== undefined || link instanceof SyntaxError,
+  );
   const fields = ({ name, message, stack }: Error): Record<string, unknown> => ({
     error: name,
     ...(!quotesValues && { message }),

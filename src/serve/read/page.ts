@@ -206,14 +206,14 @@ async function readChunk(context: ChunkContext, wanted: ChunkRequest): Promise<C
   const { deps, request, checkMarks } = reader;
   const { following, ...statement } = wanted.chunks(wanted.rows);
   const run = { ...statement, workspace: request.caller.workspace, checkMarks };
-  const outcome = await reader.runOnTarget(wanted.requirement, async (attempt): Promise<Chunk | RowsThatFit> => {
+  const outcome = await reader.runOnTarget(wanted.requirement, async (attempt): Promise<Chunk | number> => {
     const { target, asOfMs, failures } = attempt;
     const chunkRows = new ChunkRows(context, wanted);
     const options = chooseRunOptions(reader, wanted, attempt);
     const isWhole = await target[wanted.pool].run(run, options, (row) => chunkRows.add(row));
     const { json, count, isMore, last } = chunkRows;
     deps.chunkMemory.learn(request, json.length, count);
-    if (!isWhole) return count;
+    if (!isWhole) return count; // so many rows fit
     request.signal.throwIfAborted(); // the short pool leaves out the rows of a client that is gone
     const continuation = requireContinuation(deps, attempt);
     const lent = deps.chunkMemory.lend(json, wanted.pool);
@@ -222,8 +222,6 @@ async function readChunk(context: ChunkContext, wanted: ChunkRequest): Promise<C
   if (typeof outcome !== 'number') return outcome;
   return readChunk(context, { ...wanted, rows: outcome, bytes: Number.POSITIVE_INFINITY });
 }
-
-type RowsThatFit = number;
 
 /** Lets a begun page wait for as long as a statement may run, because its refusal would break the response. */
 function chooseRunOptions({ deps, request }: Reader, wanted: ChunkRequest, { replica, failures }: Attempt): RunOptions {

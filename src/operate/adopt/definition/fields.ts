@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { openPrefix } from '../../../resource/definition/resource.js';
 import type { ColumnVerdicts } from '../columns/reasons.js';
 import { findReasonNotToShow, findReasonToLeaveOut, isPersonal, judgeColumns } from '../columns/reasons.js';
 import { areRandom, describeDocuments, guessColumnForm, showInsideJson } from '../columns/sampled-values.js';
@@ -112,11 +113,11 @@ function chooseRule(column: Column, subject: Subject, survey: Survey): Rule {
   }
   const form = guessColumnForm(column);
   if (form === 'sealed') {
-    const description = `OPEN: it looks sealed by the codec ${sealedCodec}: may clients see it in plain?`;
+    const description = `${openPrefix}it looks sealed by the codec ${sealedCodec}: may clients see it in plain?`;
     return { ...plain, json: { codec: sealedCodec, nullable: true, description } };
   }
   if (form === 'base64') {
-    const description = 'OPEN: its values look like base64 of texts; if they are not, remove codec.';
+    const description = `${openPrefix}its values look like base64 of texts; if they are not, remove codec.`;
     return { ...plain, json: { codec: 'base64', description } };
   }
   if (isTextual(column) && isMoments(column.values)) {
@@ -150,7 +151,7 @@ function describeDiff({ log }: Subject): FieldJson {
     ...(shape && !isUsual && { diff: shape }),
     description: shape
       ? 'Fields that changed, with old and new value.'
-      : 'OPEN: no sampled value has a shape that the gateway reads, so no change is shown; describe it with the key diff.',
+      : `${openPrefix}no sampled value has a shape that the gateway reads, so no change is shown; describe it with the key diff.`,
   };
 }
 
