@@ -7,10 +7,10 @@ import { printHelp, runProgram } from './cli/program.js';
 
 /** Each command is imported only when it is called: `--version` needs no database driver. */
 const commands: Readonly<Record<string, readonly [summary: string, load: () => Promise<Command>]>> = {
-  serve: ['Run the gateway', async () => (await import('./cli/serve.js')).serve],
+  serve: ['Run the gateway', async () => (await import('./cli/serve.js')).serveCommand],
   check: [
     'Say whether the databases fit the gateway, and what is wrong',
-    async () => (await import('./cli/check.js')).check,
+    async () => (await import('./cli/check.js')).checkCommand,
   ],
   adopt: [
     'Draft views and definitions for the schema of an app',

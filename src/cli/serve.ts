@@ -10,7 +10,7 @@ import { hideSecrets, listMisspeltNames, loadSettings, type Settings } from '../
 import { makeCommand, makeOptions, parseWholeNumber, printError, printText } from './command.js';
 import { readSettingsOfApp } from './required-settings.js';
 
-export const serve = makeCommand(
+export const serveCommand = makeCommand(
   { ...makeOptions('string', 'port', 'ops-port'), 'print-config': { type: 'boolean' } },
   async ({ 'print-config': isPrinted, ...portOptions }) => {
     if (!cluster.isWorker) for (const sentence of listMisspeltNames(process.env)) printError(`Warning: ${sentence}`);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { projectRoot } from '../../src/base/paths.js';
 import { adoptCommand } from '../../src/cli/adopt.js';
-import { check } from '../../src/cli/check.js';
+import { checkCommand } from '../../src/cli/check.js';
 import type { Command } from '../../src/cli/command.js';
 import { docsCommand } from '../../src/cli/docs.js';
 import { exportCommand } from '../../src/cli/export.js';
@@ -44,7 +44,7 @@ export function withViews(args: string[]): string[] {
 
 const commands: Readonly<Record<string, Command>> = {
   adopt: adoptCommand,
-  check,
+  check: checkCommand,
   docs: docsCommand,
   export: exportCommand,
   migrate: migrateCommand,

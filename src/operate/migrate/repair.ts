@@ -29,8 +29,8 @@ export async function repairCore(client: pg.Client, files: readonly SqlFile[]): 
   const isPassing = ({ code = '' }) => /^(55P03|40P01|XX000)$/.test(code);
   return runInTransaction(client, { lockMs: 1000, pauseMs: 500, attempts: 30, isPassing }, async () => {
     const statements = files.flatMap(({ sql }) => splitStatements(sql)).flatMap(makeRepeatable);
-    const states = statements.filter((statement) => / function gateway[.]states_of/.test(statement));
-    for (const statement of states) await client.query(statement); // the last run lists the changes of the others
+    const stateFunctions = statements.filter((statement) => / function gateway[.]states_of/.test(statement));
+    for (const statement of stateFunctions) await client.query(statement); // the last run lists the changes of the others
     const before = await readStates();
     const quoted = objects.map((object) => `'${object.replaceAll("'", "''")}'`).join(', ');
     await client.query(readProject('sql/migrate/as-new.sql').replaceAll('{objects}', () => quoted));

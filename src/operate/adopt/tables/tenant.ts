@@ -32,7 +32,7 @@ export function findTenant(schema: string, tables: readonly Table[], named?: str
   const columnIn = makeColumnFinder(column, sample, listed);
   const root = listed && { root: listed.table, rootId: listed.id };
   const { size: reach } = findWorkspaces(tables, { columnIn, ...root });
-  if (named === undefined && reach * fewest < tables.length)
+  if (named === undefined && reach / tables.length < reachedFractionMin)
     throw new AdoptRefused(
       `Only ${reach} of the ${tables.length} tables of "${schema}" lead to a workspace by its likeliest column. Candidates: ${describeCandidates(candidates) || column}. If one is right, name it: --tenant COLUMN; docs/adopt/adapting.md shows the way for an app of one company.${hint}`,
     );
@@ -65,8 +65,8 @@ function isClear([first, rival]: readonly RootCandidate[]): boolean {
   return rival === undefined || rival.score <= first.score - 0.25;
 }
 
-/** A fifth of the tables must lead to a workspace: in an app with fewer, another column divides its rows. */
-const fewest = 5;
+/** In an app with fewer tables that lead to a workspace, another column divides its rows. */
+const reachedFractionMin = 0.2;
 
 interface WorkspaceRoot {
   readonly table: Table;
