@@ -3,26 +3,23 @@ import { inspect } from '../doctor/inspect.js';
 import { countShown } from '../operate/adopt/rows.js';
 import { loadResources } from '../resource/definition/load.js';
 import { listMisspeltNames } from '../settings.js';
-import { makeCommand, printLine, printText } from './command.js';
+import { makeCommand, makeOptions, printLine, printText } from './command.js';
 import { readAdminUrl, readSettingsOfApp } from './required-settings.js';
 
-export const checkCommand = makeCommand(
-  { json: { type: 'boolean' }, rows: { type: 'boolean' } },
-  async ({ json, rows }) => {
-    const settings = readSettingsOfApp();
-    const resources = loadResources(settings.resourcesDir);
-    const counted = rows ? await countShown(readAdminUrl(), resources) : undefined;
-    const findings = [
-      ...listMisspeltNames(process.env).map((text) => placeItem('settings', makeItem('warning', 'environment', text))),
-      ...(await inspect(settings, resources, 'all')).findings,
-      ...(counted?.items ?? []).map((item) => placeItem('rows', item)),
-    ];
-    const isOk = !findings.some(({ level }) => level === 'failed' || level === 'refused');
-    if (json) printText(JSON.stringify({ ok: isOk, findings, ...(counted && { rows: counted.ledgers }) }, null, 2));
-    else for (const line of listLines(findings)) printLine(line);
-    return isOk ? 0 : 1;
-  },
-);
+export const checkCommand = makeCommand(makeOptions('boolean', 'json', 'rows'), async ({ json, rows }) => {
+  const settings = readSettingsOfApp();
+  const resources = loadResources(settings.resourcesDir);
+  const counted = rows ? await countShown(readAdminUrl(), resources) : undefined;
+  const findings = [
+    ...listMisspeltNames(process.env).map((text) => placeItem('settings', makeItem('warning', 'environment', text))),
+    ...(await inspect(settings, resources, 'all')).findings,
+    ...(counted?.items ?? []).map((item) => placeItem('rows', item)),
+  ];
+  const isOk = !findings.some(({ level }) => level === 'failed' || level === 'refused');
+  if (json) printText(JSON.stringify({ ok: isOk, findings, ...(counted && { rows: counted.ledgers }) }, null, 2));
+  else for (const line of listLines(findings)) printLine(line);
+  return isOk ? 0 : 1;
+});
 
 const formatLevel = (level: Level): string => (level === 'ok' ? level : level.toUpperCase()).padEnd(7);
 
