@@ -111,6 +111,7 @@ async function readBegun(url: string, token: string, onFirstBytes: () => void): 
   }
 }
 
+/** Says in what a page differs from an undisturbed one, apart from its cursors; null if in nothing. */
 function faultOf(page: PageRead, undisturbed: string): string | null {
   if (page.status !== 200) return `status ${page.status}: ${page.body}`;
   if (!page.complete) return `broken off after ${page.body.length} of ${undisturbed.length} characters`;

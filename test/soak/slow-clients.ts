@@ -72,6 +72,7 @@ async function measure(setUp: FaultCluster, encoding: string): Promise<Figures> 
   };
 }
 
+/** Counts sessions of the gateway that are reading rows. */
 async function sessionsInUse(setUp: FaultCluster): Promise<number> {
   const rows = await setUp.cluster.replicas[0]?.query<{ n: string }>(
     `select count(*) as n from pg_stat_activity where usename = 'gateway_reader' and state <> 'idle' and query ~ 'from "gateway"'`,

@@ -54,6 +54,7 @@ export async function soakStatements(): Promise<Figures> {
   }
 }
 
+/** Adds partitions to the log until it has 131: a plan over all of them takes a megabyte of a backend. */
 async function addPartitions({ sql, caughtUp }: FaultCluster): Promise<void> {
   const [row] = await sql<{ n: number }>(
     `select count(*)::int as n from pg_partition_tree('app.logboeken') where isleaf`,
@@ -66,6 +67,7 @@ async function addPartitions({ sql, caughtUp }: FaultCluster): Promise<void> {
   await caughtUp();
 }
 
+/** Reads how much memory the largest backend of the gateway has to itself: a backend keeps the plans of its prepared statements. */
 async function megabytesOf({ cluster }: FaultCluster): Promise<number> {
   const backends = await cluster.replicas[0]?.query<{ pid: number }>(
     "select pid from pg_stat_activity where usename = 'gateway_reader'",
@@ -84,6 +86,7 @@ const values: Readonly<Record<string, string>> = {
   uuid: '00000000-0000-4000-8000-000000000000',
 };
 
+/** Yields a path for each subset of the filters of a list, in both orders, as small and large page, and with several sets of members. */
 function* combined(resources: readonly Resource[]): Generator<string> {
   for (const { name, filters, fields } of resources) {
     const members = Object.keys(fields);

@@ -32,6 +32,7 @@ export async function soakTokens(): Promise<Figures> {
   }
 }
 
+/** Compares the memory after a rest with the memory after an earlier rest: the first tokens fill caches and compile code. */
 async function measure(serving: ServeProcess, all: readonly string[]): Promise<Figures> {
   const megabytes = async (): Promise<number> => {
     const metrics = await (await fetch(`${serving.opsUrl}/metrics`)).text();
@@ -75,6 +76,7 @@ async function insertTokens({ sql, workspaces, caughtUp }: FaultCluster): Promis
   return all;
 }
 
+/** Reads one record with each token, on 16 connections. */
 async function readOnce(origin: string, tokens: readonly string[]): Promise<void> {
   const agent = new Agent({ keepAlive: true, maxSockets: parallel });
   const waiting = tokens.values();
