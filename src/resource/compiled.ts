@@ -6,11 +6,11 @@ import { fieldTypes, getType } from './definition/field-types.js';
 import { listFilterRanges } from './definition/filter-kinds.js';
 import { canFail, isVisibleToWriteScope } from './definition/record-schema.js';
 import {
+  type AuditFieldTypes,
   type Field,
   type Group,
   getColumns,
   type JsonShape,
-  type LoggedTypes,
   listCodecsInUse,
   listLeaves,
   type Resource,
@@ -44,7 +44,7 @@ export interface CompiledRows {
 /** Compiled from the definition at start-up; a request only picks from it. */
 export interface CompiledResource extends CompiledRows {
   /** SHA-256 of all that decides how a stored row is shown, except the data keys. */
-  readonly shownBy: string;
+  readonly projectionHash: string;
   readonly sync: CompiledSync | null;
   readonly tag: TagColumns | null;
   readonly write: CompiledWrite | null;
@@ -95,11 +95,11 @@ export function compileResource(
   const rows = compileShownRows(resource, options, observe);
   const { write } = resource;
   // 64 bits: versions differ when the gateway shows the same row otherwise
-  const versioned = { ...resource, versionSeed: BigInt(`0x${hashShown(resource, options, all).slice(0, 16)}`) };
+  const versioned = { ...resource, versionSeed: BigInt(`0x${hashProjection(resource, options, all).slice(0, 16)}`) };
   const statements = compileSyncStatements(versioned);
   return {
     ...rows,
-    shownBy: hashShown(resource, { ...options, keyring: parseKeyring('{}') }, all),
+    projectionHash: hashProjection(resource, { ...options, keyring: parseKeyring('{}') }, all),
     sync: statements && { statements, rows: compileShownRows(versioned, options, observe) },
     tag,
     write:
@@ -156,7 +156,7 @@ function compileSelections(resource: Resource, options: ProjectionOptions, obser
 const projectionRevision = 3;
 
 /** Hashes all that decides how a row is shown: fields, codecs, keys, CODEC_MODULE, and for the log the rules by `all`. */
-function hashShown(resource: Resource, options: ProjectionOptions, all: readonly Resource[]): string {
+function hashProjection(resource: Resource, options: ProjectionOptions, all: readonly Resource[]): string {
   const { keyring, legacy, moduleText = '' } = options;
   const keys = keyring.ids.map((id) => [id, hash('sha256', (keyring.get(id) as KeyObject).export())]).sort();
   const describeShown = ({ fields, table, ...audit }: Resource): unknown => {
@@ -234,9 +234,9 @@ function listFieldNames(resource: Resource): string[] {
 /** Makes a rule per resource: the fields that it lists, and those neither encoded, JSON nor personal, by each of their names. */
 function makeRedactionRules(resources: readonly Resource[]): RedactionRules {
   const rules: Record<string, ReadonlyMap<string, LoggedForm>> = Object.create(null); // an entity of the app can have any name
-  const formOf = (type: Field['type']) => chooseLoggedForm(type === 'text' ? { type, log: 'text' } : { type });
-  const listForms = (types: LoggedTypes = {}): [string, LoggedForm][] =>
-    Object.entries(types).map(([name, type]) => [name, formOf(type)]);
+  const chooseForm = (type: Field['type']) => chooseLoggedForm(type === 'text' ? { type, log: 'text' } : { type });
+  const listForms = (types: AuditFieldTypes = {}): [string, LoggedForm][] =>
+    Object.entries(types).map(([name, type]) => [name, chooseForm(type)]);
   for (const { auditFieldsOfOthers = {} } of resources)
     for (const [entity, types] of Object.entries(auditFieldsOfOthers)) rules[entity] = new Map(listForms(types));
   for (const resource of resources) {

@@ -70,7 +70,7 @@ function makeBeginning(deps: AppDeps, cors: CrossOrigin | null): (ctx: Context) 
     ctx.state.exchange = exchange;
     ctx.respond = false; // http/respond sends every response
     inFlight.requests++;
-    const finished = (): void => {
+    const reportFinished = (): void => {
       inFlight.requests--;
       observe({
         type: 'request_finished',
@@ -91,7 +91,7 @@ function makeBeginning(deps: AppDeps, cors: CrossOrigin | null): (ctx: Context) 
       });
     };
     // `close` comes once, and `on` is cheaper than `once`. Bound, so that the log line has the trace id.
-    ctx.res.on('close', context.bind(context.active(), finished));
+    ctx.res.on('close', context.bind(context.active(), reportFinished));
   };
 }
 

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { TagColumns } from '../resource/compiled.js';
 
 export interface EntityTag {
-  readonly weak: boolean;
+  readonly isWeak: boolean;
   readonly opaque: string;
 }
 
@@ -22,7 +22,7 @@ export function parseEntityTags(header: string): readonly EntityTag[] | '*' | un
   while (ahead !== '') {
     const match = /^[ \t]*(?:(W\/)?"([\x21\x23-\x7e\x80-\xff]*)"[ \t]*)?(?:,|$)/.exec(ahead);
     if (match === null) return undefined;
-    if (match[2] !== undefined) tags.push({ weak: match[1] !== undefined, opaque: match[2] });
+    if (match[2] !== undefined) tags.push({ isWeak: match[1] !== undefined, opaque: match[2] });
     ahead = ahead.slice(match[0].length);
   }
   return tags.length > 0 ? tags : undefined;
@@ -30,7 +30,7 @@ export function parseEntityTags(header: string): readonly EntityTag[] | '*' | un
 
 /** Returns false for weak tags, which never match (RFC 9110 §8.8.3.2). */
 export function matchesStrongly(tags: readonly EntityTag[] | '*', etag: string): boolean {
-  return tags === '*' || tags.some(({ weak, opaque }) => !weak && `"${opaque}"` === etag);
+  return tags === '*' || tags.some(({ isWeak, opaque }) => !isWeak && `"${opaque}"` === etag);
 }
 
 export function matchesWeakly(tags: readonly EntityTag[] | '*', etag: string): boolean {

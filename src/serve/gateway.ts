@@ -43,7 +43,7 @@ import { documentSettings } from './openapi/values.js';
 import { openLog, startTraces } from './ops/log.js';
 import { type GaugeSources, type MetricValues, makeMetrics } from './ops/metrics.js';
 import { makeOpsServer, type OpsDeps } from './ops/ops-server.js';
-import { Recent } from './ops/recent.js';
+import { RecentFaults } from './ops/recent.js';
 import { listLacks, readDescriptorsMax } from './ops/self.js';
 import { judgeReadiness, type Readiness, reportStatus } from './ops/status.js';
 import { type Peers, standalone } from './peers/peers.js';
@@ -67,27 +67,27 @@ export async function startGateway(
   readAgain: () => Settings = () => startSettings,
   { resources = loadResources(startSettings.resourcesDir), isSuccessor = false }: Partial<WorkerStart> = {},
 ): Promise<Gateway> {
-  const openings = new Closers();
+  const closers = new Closers();
   const sinks: Observe[] = [];
   const observe: Observe = (event) => {
     for (const sink of sinks) sink(event);
   };
   const log = openLog(startSettings.logLevel, observe, logTo);
   sinks.push(log.add);
-  openings.add(() => log.close());
+  closers.add(() => log.close());
   try {
     if (startSettings.otelExporterOtlpEndpoint !== '')
-      openings.add(await startTraces(startSettings.otelExporterOtlpEndpoint));
+      closers.add(await startTraces(startSettings.otelExporterOtlpEndpoint));
     // Alone: while something else holds the event loop, the checks would find each server late.
     const { settings, ...checked } = await fitSettings(startSettings, resources, observe, isSuccessor);
     const keyring = parseKeyring(startSettings.dataKeys || '{}');
     const codecs = pick(startSettings, 'codecModule', 'decodeLegacy');
     const compiled = await compileResources(codecs, resources, keyring, observe);
-    const reporting = { observe, logStuckMs: log.stuckMs, sinks, openings };
+    const reporting = { observe, logStuckMs: log.stuckMs, sinks, closers };
     const opening = { ...checked, resources, isSuccessor, compiled, readAgain, ...reporting };
     return await openGateway(settings, opening);
   } catch (error) {
-    await openings.terminate().catch(() => undefined); // the error of the start is reported, not the error of the end
+    await closers.terminate().catch(() => undefined); // the error of the start is reported, not the error of the end
     throw error;
   }
 }
@@ -114,11 +114,11 @@ interface CheckedStart extends Omit<Awaited<ReturnType<typeof fitSettings>>, 'se
   readonly logStuckMs: () => number;
   readonly sinks: Observe[];
   /** Collects everything that is opened, to close it in reverse order. */
-  readonly openings: Closers;
+  readonly closers: Closers;
 }
 
 async function openGateway(settings: Settings, opening: CheckedStart): Promise<Gateway> {
-  const { resources, observe, sinks, openings } = opening;
+  const { resources, observe, sinks, closers } = opening;
   const opened = await openAll(settings, opening);
   const { databases, watch, recent } = opened;
   const pages = makeDescriptions(resources, { version: apiVersion, ...pick(settings, ...documentSettings) });
@@ -142,7 +142,7 @@ async function openGateway(settings: Settings, opening: CheckedStart): Promise<G
     status: () => reportStatus(readiness(), settings.lagMaxMs),
     docs: () => opsDocs,
   };
-  const opsUrl = cluster.isWorker ? '' : await listenOps(settings, ops, openings, observe);
+  const opsUrl = cluster.isWorker ? '' : await listenOps(settings, ops, closers, observe);
   const url = await listen(api, settings.host, settings.port);
   observe({ type: 'started', url, opsUrl });
   const stop = async (): Promise<void> => {
@@ -150,32 +150,32 @@ async function openGateway(settings: Settings, opening: CheckedStart): Promise<G
     observe({ type: 'stopping' });
     await sleep(settings.notReadyMs);
     await drain(api, settings.drainMs);
-    await openings.terminate();
+    await closers.terminate();
   };
   return { url, opsUrl, replicas: databases.replicas, readiness, metrics: metrics.values, observe, stop };
 }
 
 type OpenParts = Awaited<ReturnType<typeof openAll>>;
 
-/** Connects to nothing but Redis; `openings` closes all parts in reverse order. */
+/** Connects to nothing but Redis; `closers` closes all parts in reverse order. */
 async function openAll(settings: Settings, opening: CheckedStart) {
-  const { resources, observe, openings } = opening;
+  const { resources, observe, closers } = opening;
   const loop = new EventLoop();
-  openings.add(() => loop.close());
+  closers.add(() => loop.close());
   const databases = openDatabases(settings, opening, loop);
-  openings.add(() => databases.close());
+  closers.add(() => databases.close());
   const { heartbeat, primary } = databases;
   const positions = new WritePositions(() => heartbeat.first);
   const peers = await openPeers(settings, positions, observe);
-  openings.add(() => peers.close());
+  closers.add(() => peers.close());
   positions.join(peers);
   const watch = new FitnessWatch(databases.watched, resources, settings, observe);
-  openings.add(() => watch.close());
+  closers.add(() => watch.close());
   const upkeep = primary && new Upkeep(primary.writes, pick(settings, 'wallKey', 'upkeepIntervalMs'), observe);
-  openings.add(() => upkeep?.close());
+  closers.add(() => upkeep?.close());
   const readBody = primary && (await makeBodyReader(settings.bodyBytesMax));
   const shared = { gates: makeGates(settings), limits: makeLimits(settings, peers), inFlight: { requests: 0 } };
-  return { ...shared, loop, databases, positions, peers, watch, upkeep, readBody, recent: new Recent() };
+  return { ...shared, loop, databases, positions, peers, watch, upkeep, readBody, recent: new RecentFaults() };
 }
 
 function makeGaugeSources(settings: Settings, opening: CheckedStart, opened: OpenParts, api: Server): GaugeSources {
@@ -298,9 +298,9 @@ async function openPeers(settings: Settings, positions: WritePositions, observe:
   return standalone;
 }
 
-async function listenOps(settings: Settings, deps: OpsDeps, openings: Closers, observe: Observe): Promise<string> {
+async function listenOps(settings: Settings, deps: OpsDeps, closers: Closers, observe: Observe): Promise<string> {
   const ops = makeOpsServer(deps, settings, observe);
-  openings.add(() => close(ops));
+  closers.add(() => close(ops));
   return listen(ops, settings.opsHost, settings.opsPort);
 }
 
@@ -375,15 +375,15 @@ function openServers(
   settings: Settings,
   { resources, system, readAgain }: CheckedStart,
   kind: 'replica' | 'primary',
-  checked: ReadonlyMap<number, CheckResult>,
+  unchecked: ReadonlyMap<number, CheckResult>,
 ): ServerNode[] {
   const setting = kind === 'replica' ? 'replicaUrls' : 'primaryUrls';
   return splitList(settings[setting]).map((url, i) => {
     const name = getServerName(url);
     const readUrl = makeUrlReader(url, () => splitList(readAgain()[setting]));
-    const first = checked.get(i);
+    const uncheckedResult = unchecked.get(i);
     const checkLate = () => checkServerLate(kind, readUrl(), { settings, resources, system });
-    return { name, readUrl, check: first === undefined ? null : new LateCheck(first, checkLate) };
+    return { name, readUrl, check: uncheckedResult === undefined ? null : new LateCheck(uncheckedResult, checkLate) };
   });
 }
 

@@ -11,7 +11,7 @@ export interface ReadContent {
 /** The end of a pass over everything or over changes, or a digest. */
 export type CopyStep = 'pass' | 'changes' | 'digest';
 
-interface Reads {
+interface ReadCount {
   readonly hour: string;
   readonly token: string;
   readonly resource: string;
@@ -28,7 +28,7 @@ const hourMs = 3_600_000;
 
 /** Gathers reads by hour, token, resource and personal fields until they are stored. */
 export class ReadRegister {
-  #reads = new Map<string, Reads>();
+  #reads = new Map<string, ReadCount>();
   #copies = new Map<string, Copy>();
   /** Number of requests that found no room. */
   #lost = 0;
@@ -49,7 +49,7 @@ export class ReadRegister {
     this.#copies.set(key, { token, resource, ...known, [copy]: new Date(nowMs).toISOString() });
   }
 
-  #add(reads: Reads): void {
+  #add(reads: ReadCount): void {
     const key = `${reads.hour} ${reads.token} ${reads.resource} ${reads.fields}`;
     const known = this.#reads.get(key);
     if (known === undefined && this.#reads.size >= rowsMax) this.#lost += reads.requests;

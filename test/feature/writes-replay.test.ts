@@ -7,9 +7,9 @@ import { loadResources } from '../../src/resource/definition/load.js';
 import {
   type Field,
   getColumns,
-  type LoggedAs,
   listLeaves,
   type Resource,
+  type ResourceAudit,
   type ResourceWrite,
 } from '../../src/resource/definition/resource.js';
 import { hashToken } from '../../src/serve/http/token-format.js';
@@ -218,7 +218,7 @@ const columns = columnsByRole();
 function columnsByRole() {
   const resource = loadResources(apps[appName].resourcesDir).find(({ name }) => name === 'installaties') as Resource;
   const { audit, ids, onChange } = resource.write as ResourceWrite;
-  const log = (audit as LoggedAs).columns;
+  const log = (audit as ResourceAudit).columns;
   const writable = listLeaves(resource).flatMap(({ field }) => (field.write ? [field.column] : []));
   const moved = Object.keys(onChange);
   return {

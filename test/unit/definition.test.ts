@@ -384,7 +384,7 @@ test('a change of a definition counts as a change of what is shown, whatever its
     };
     const shownBy = (path: string, value: unknown): string => {
       const [resource] = load({ 'a.json': altered(base, path, value), 'owners.json': owners }) as [Resource];
-      return compileResource(resource, projectionOptions, () => {}).shownBy;
+      return compileResource(resource, projectionOptions, () => {}).projectionHash;
     };
     const before = shownBy('description', 'B.');
     t.not(shownBy(`auditFields/${name}`, 'integer'), before, name);

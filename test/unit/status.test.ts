@@ -8,7 +8,7 @@ import type { Event } from '../../src/base/events.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import { foldRepeatedLines, openLog, type RepeatedLines, type Repetition } from '../../src/serve/ops/log.js';
 import { makeMetrics } from '../../src/serve/ops/metrics.js';
-import { Recent, sumCounts } from '../../src/serve/ops/recent.js';
+import { RecentFaults, sumCounts } from '../../src/serve/ops/recent.js';
 import { type Readiness, reportStatus } from '../../src/serve/ops/status.js';
 import { type CopyStep, ReadRegister } from '../../src/serve/read-register.js';
 import { until } from '../support/patience.js';
@@ -64,7 +64,7 @@ const finished = (status: number, code: ProblemCode | null, workspace: string | 
 });
 
 test('the status says what clients met in the last minute, with counts, the workspace that causes it, and a link', (t) => {
-  const recent = new Recent();
+  const recent = new RecentFaults();
   for (let i = 0; i < 12; i++) recent.observe(finished(503, 'overloaded', 'constructor')); // a workspace can have any id
   for (let i = 0; i < 3; i++) recent.observe(finished(500, 'internal', `w${i}`));
   for (let i = 0; i < 5; i++) recent.observe(finished(200, null, 'w2'));
@@ -257,7 +257,7 @@ test('kinds without end take a bounded memory and a bounded log, and the status 
   t.is(written.length, 1001);
   repeated.close();
   t.is(written.length, 1002);
-  const recent = new Recent();
+  const recent = new RecentFaults();
   for (let i = 0; i < 5000; i++) recent.observe(undecoded('row', String(i)));
   for (let i = 0; i < 7; i++) recent.observe(finished(500, 'internal', null));
   t.is(recent.getCounts().length, 202);

@@ -18,7 +18,6 @@ const tokenNeed = {
   views: tokenViews,
   plain: tokenViews,
 } as const;
-/** Rows at either end of a list: the oldest and the newest are likely to differ. */
 export const rowsPerEnd = 250;
 const limits = `set local statement_timeout = '500ms'`;
 

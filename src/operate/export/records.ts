@@ -12,7 +12,7 @@ import { JsonBytes } from '../../resource/projection/json-bytes.js';
 export interface ExportedFile {
   readonly resource: string;
   readonly file: string;
-  /** Hash of what decides how the records are shown (`hashShown`). */
+  /** Hash of what decides how the records are shown (`hashProjection`). */
   readonly definition: string;
   readonly records: number;
   /** Size of the file on the disk. */
@@ -59,7 +59,7 @@ export async function exportRecords(
   const lines = Readable.from(readBatches(snapshot, compiled, workspace, period, note));
   const target = createWriteStream(join(folder, file), { flags: 'wx', mode: 0o600, flush: true });
   await (gzip ? pipeline(lines, createGzip(), counted, target) : pipeline(lines, counted, target));
-  return { resource: name, file, definition: compiled.shownBy, ...written, sha256: hash.digest('hex') };
+  return { resource: name, file, definition: compiled.projectionHash, ...written, sha256: hash.digest('hex') };
 }
 
 /** Yields a buffer whenever the rows fill one, and at the end of each batch; reads on when it was taken. */

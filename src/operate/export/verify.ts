@@ -133,7 +133,7 @@ async function listRecordFaults({ folder, manifest: { workspace, days, files } }
   for (const { resource, file, definition } of files) {
     const path = join(folder, basename(file));
     const now = compiled.find((each) => each.resource.name === resource);
-    if (now?.shownBy !== definition)
+    if (now?.projectionHash !== definition)
       faults.push(`${file} is not compared with the database: the definition of ${resource} was another one.`);
     else if (existsSync(path)) {
       const period = parsePeriod(now, { timeZone: settings.timeZone, ...days });

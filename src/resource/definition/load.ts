@@ -103,7 +103,7 @@ const usualLog = { view: 'records.logboeken_write', diff: usualDiff };
 /** Derives the types of order, filters and id from the fields, and views from names. */
 function readResource(path: string, file: DefinitionFile, named: ReadonlyMap<string, DefinitionFile>): Resource {
   const types = new Map(listLeaves(file).map(({ field }) => [field.column, field.type]));
-  const typed = <T extends { column: string }>(of: T) => ({ ...of, type: types.get(of.column) as FieldType });
+  const addType = <T extends { column: string }>(of: T) => ({ ...of, type: types.get(of.column) as FieldType });
   const { write, sync, order, filters, fields, ...members } = file;
   const [log = usualLog] = listLogs(named.values());
   const parts = Object.entries(sync?.parts ?? {}).map(([name, part]) => [
@@ -112,20 +112,20 @@ function readResource(path: string, file: DefinitionFile, named: ReadonlyMap<str
   ]);
   const records = write?.view ?? file.view;
   const logged = (write?.audit || log).view ?? log.view;
-  const referring = (field: Field | Group): Field | Group =>
+  const addReference = (field: Field | Group): Field | Group =>
     'group' in field || !field.write || field.references === undefined
       ? field
       : { ...field, write: { ...field.write, references: nameWalled(named.get(field.references)?.view as string) } };
   return {
     ...members,
-    fields: Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, referring(field)])),
+    fields: Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, addReference(field)])),
     view: nameWalled(file.view),
     file: shortenPath(path),
     table: file.table ?? file.name,
     idType: types.get('id') as Resource['idType'],
-    order: order.map((column) => typed({ column })),
+    order: order.map((column) => addType({ column })),
     filters: Object.fromEntries(
-      Object.entries({ ids: idsFilter, ...filters }).map(([name, filter]) => [name, typed(filter)]),
+      Object.entries({ ids: idsFilter, ...filters }).map(([name, filter]) => [name, addType(filter)]),
     ),
     ...(sync && { sync: { ...sync, parts: Object.fromEntries(parts) } }),
     ...(write && {

@@ -106,25 +106,25 @@ export function makePatchSchema(resource: Resource): JsonSchema {
   return makeBodySchema(resource, 'Members left out stay as they are, null clears a nullable field.', () => false);
 }
 
-/** `closed` refuses other members, which only requests need. */
+/** `isClosed` refuses other members, which only requests need. */
 interface RecordForm {
   readonly keep: (field: Field) => boolean;
-  readonly required: (field: Field) => boolean;
+  readonly isRequired: (field: Field) => boolean;
   readonly schema: (field: Field) => JsonSchema;
-  readonly closed: boolean;
+  readonly isClosed: boolean;
 }
 
 const isWritable = ({ write }: Field): boolean => write !== undefined;
-const response: RecordForm = { keep: () => true, required: () => true, schema: makeReadSchema, closed: false };
+const response: RecordForm = { keep: () => true, isRequired: () => true, schema: makeReadSchema, isClosed: false };
 
-function makeBodySchema(resource: Resource, prose: string, required: RecordForm['required']): JsonSchema {
+function makeBodySchema(resource: Resource, prose: string, isRequired: RecordForm['isRequired']): JsonSchema {
   const readOnly = listLeaves(resource).flatMap(({ field, path }) =>
     isWritable(field) ? [] : `\`${path.join('.')}\``,
   );
   const description = `${prose} Read-only, refused with code \`read_only\`: ${readOnly.join(', ')}. Any other member is refused with code \`unknown_field\`.`;
   return makeObjectSchema(
     { ...resource, description },
-    { keep: isWritable, required, schema: makeWriteSchema, closed: true },
+    { keep: isWritable, isRequired, schema: makeWriteSchema, isClosed: true },
   );
 }
 
@@ -132,7 +132,7 @@ function makeObjectSchema(resource: Pick<Resource, 'description' | 'fields'>, fo
   const { description, fields } = resource;
   const members = Object.entries(fields).flatMap(([name, member]) => {
     if (!('group' in member))
-      return form.keep(member) ? [{ name, schema: form.schema(member), isRequired: form.required(member) }] : [];
+      return form.keep(member) ? [{ name, schema: form.schema(member), isRequired: form.isRequired(member) }] : [];
     const schema = makeObjectSchema({ description: member.description, fields: member.group }, form);
     const isEmpty = Object.keys(schema.properties as object).length === 0;
     return isEmpty ? [] : [{ name, schema, isRequired: 'required' in schema }];
@@ -141,7 +141,7 @@ function makeObjectSchema(resource: Pick<Resource, 'description' | 'fields'>, fo
   return {
     type: 'object',
     description,
-    ...(form.closed && { additionalProperties: false }),
+    ...(form.isClosed && { additionalProperties: false }),
     ...(required.length > 0 && { required }),
     properties: Object.fromEntries(members.map(({ name, schema }) => [name, schema])),
   };

@@ -187,7 +187,7 @@ function listColumnFlaws({ column, at, role, types, mayBeNull = false }: NamedCo
 
 function listSchemaFlaws({ field, at }: PlacedField, { compileSchema }: Surroundings): string[] {
   const flaws: string[] = [];
-  const compiled = (schema: JsonSchema, pointer: string) => {
+  const tryCompile = (schema: JsonSchema, pointer: string) => {
     try {
       return compileSchema(schema);
     } catch (error) {
@@ -198,11 +198,11 @@ function listSchemaFlaws({ field, at }: PlacedField, { compileSchema }: Surround
   for (const { shape, at: pointer } of listNestedShapes(field, at)) {
     // A type's own schema needs no test, and compiling it costs a start some milliseconds.
     if (shape.schema === undefined && shape.example === undefined) continue;
-    const fits = compiled(shape === field ? makeReadSchema(field) : makeShapeSchema(shape), `${pointer}/schema`);
+    const fits = tryCompile(shape === field ? makeReadSchema(field) : makeShapeSchema(shape), `${pointer}/schema`);
     if (shape.example !== undefined && fits?.(shape.example) === false)
       flaws.push(`${pointer}/example: it does not fit the field; correct the example`);
   }
-  if (field.write?.schema) compiled(makeWriteSchema(field), `${at}/write/schema`);
+  if (field.write?.schema) tryCompile(makeWriteSchema(field), `${at}/write/schema`);
   return flaws;
 }
 

@@ -56,7 +56,7 @@ export interface Group {
   readonly group: Readonly<Record<string, Field>>;
 }
 
-export type LoggedTypes = Readonly<Record<string, FieldType>>;
+export type AuditFieldTypes = Readonly<Record<string, FieldType>>;
 
 export type Direction = 'asc' | 'desc';
 
@@ -81,7 +81,7 @@ export type AuditColumns = Readonly<
 >;
 
 /** The diff comes from the definition of the audit log. */
-export interface LoggedAs extends AuditRule {
+export interface ResourceAudit extends AuditRule {
   readonly view: string;
   readonly records: string;
   readonly diff: DiffShape;
@@ -98,7 +98,7 @@ export interface ResourceWrite {
   readonly creates: boolean;
   readonly onCreate: Readonly<Record<string, 'owner'>>;
   readonly onChange: Readonly<Record<string, Move>>;
-  readonly audit: LoggedAs | false;
+  readonly audit: ResourceAudit | false;
 }
 
 export interface ResourceSync {
@@ -130,8 +130,8 @@ export interface Resource {
   /** Seed of the versions of a sync pass, which are the last column. */
   readonly versionSeed?: bigint;
   readonly auditEntity?: string;
-  readonly auditFields?: LoggedTypes;
-  readonly auditFieldsOfOthers?: Readonly<Record<string, LoggedTypes>>;
+  readonly auditFields?: AuditFieldTypes;
+  readonly auditFieldsOfOthers?: Readonly<Record<string, AuditFieldTypes>>;
   readonly auditNames?: readonly string[];
 }
 

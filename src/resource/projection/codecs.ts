@@ -43,10 +43,10 @@ const ciphers: Readonly<
 > = { none: makeEncodedAppender, 'aes-256-gcm': makeSealedAppender, module: makeModuleAppender };
 
 function makeEncodedAppender(codec: Codec): CellAppender {
-  const headerOf = makeHeaderReader(codec);
+  const readHeader = makeHeaderReader(codec);
   return (json, { at }, { row }) => {
     const stored = row.getText(at) as string;
-    const bytes = decodeStored(codec, Buffer.from(stored), requireHeader(headerOf(stored)));
+    const bytes = decodeStored(codec, Buffer.from(stored), requireHeader(readHeader(stored)));
     if (!isUtf8Between(bytes, 0, bytes.length)) throw new DecodeError('bad_utf8');
     json.appendString(bytes, 0, bytes.length);
   };
@@ -58,11 +58,11 @@ const moduleTextMax = 1_048_576; // characters
 function makeModuleAppender(codec: Codec, options: CodecOptions, rows: EncodedRows): CellAppender {
   const { keyring, decode } = options;
   if (decode === undefined) throw new Error('A codec has cipher module, and CODEC_MODULE is not set.');
-  const headerOf = makeHeaderReader(codec);
-  const keyIdOf = makeKeyIdReader(codec, rows);
+  const readHeader = makeHeaderReader(codec);
+  const readKeyId = makeKeyIdReader(codec, rows);
   return (json, column, { row, workspace, id }) => {
     const stored = row.getText(column.at) as string;
-    const header = requireHeader(headerOf(stored));
+    const header = requireHeader(readHeader(stored));
     const value =
       codec.encoding === 'text' ? stored.slice(header.text.length) : decodeStored(codec, Buffer.from(stored), header);
     const context = {
@@ -70,7 +70,7 @@ function makeModuleAppender(codec: Codec, options: CodecOptions, rows: EncodedRo
       table: rows.table,
       column: column.name,
       id,
-      keyId: header.keyId ?? keyIdOf(row),
+      keyId: header.keyId ?? readKeyId(row),
       keys: { get: (id: string) => keyring.get(id) },
     };
     json.appendText(JSON.stringify(checkReturned(decode, value, context)));

@@ -31,7 +31,7 @@ export function compileRedaction(rules: RedactionRules, named: readonly string[]
     );
     const none = makeFieldNamer(new Map(), names, words);
     const [old, next, shielded] = [words.old, words.new, words.shielded].map((word) => `${JSON.stringify(word)}:`);
-    const redacted = (nameField: (name: string) => FieldName, change: StoredChange): string => {
+    const redactChange = (nameField: (name: string) => FieldName, change: StoredChange): string => {
       const { field, form } = nameField(change.name);
       const isShown = (json: string): boolean => json === 'null' || form?.(json) === true;
       return form !== undefined && isShown(change.old) && isShown(change.new)
@@ -41,7 +41,7 @@ export function compileRedaction(rules: RedactionRules, named: readonly string[]
     return (entity, diff) => {
       const nameField = entities.get(entity ?? '') ?? none;
       try {
-        return `[${readStoredChanges(diff, shape).map((change) => redacted(nameField, change))}]`;
+        return `[${readStoredChanges(diff, shape).map((change) => redactChange(nameField, change))}]`;
       } catch (error) {
         if (error instanceof MalformedJson) return '[]';
         throw error;

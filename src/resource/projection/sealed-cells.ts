@@ -50,18 +50,18 @@ export function makeSealedAppender(codec: Codec, { keyring }: CodecOptions, rows
   const layout = parseSealLayout(codec.layout ?? []);
   if (layout === null) throw new Error(`The layout of the codec of ${rows.table} lacks a part or repeats one.`);
   const { decode, bytesMax } = encodings[codec.encoding];
-  const headerOf = makeHeaderReader(codec);
-  const keyIdOf = makeKeyIdReader(codec, rows);
-  const aadOf = codec.aad === undefined ? () => undefined : compileAad(codec.aad, rows);
+  const readHeader = makeHeaderReader(codec);
+  const readKeyId = makeKeyIdReader(codec, rows);
+  const composeAad = codec.aad === undefined ? () => undefined : compileAad(codec.aad, rows);
   const opener = new Opener(layout);
   let buffer = Buffer.alloc(256);
   /** Header and key of the value before, which most values share. */
   let last: { readonly bytes: Buffer; readonly key: KeyObject; readonly keyId: string | null } | null = null;
   return (json, { name, at }, present) => {
     const { row } = present;
-    const keyId = keyIdOf(row);
+    const keyId = readKeyId(row);
     if (last === null || last.keyId !== keyId || !row.beginsWith(at, last.bytes)) {
-      const header = headerOf(row.getText(at) as string);
+      const header = readHeader(row.getText(at) as string);
       if (header === null) throw new DecodeError('bad_format');
       const key = keyring.get(header.keyId ?? keyId ?? '');
       if (key === undefined) throw new DecodeError('unknown_key');
@@ -73,7 +73,7 @@ export function makeSealedAppender(codec: Codec, { keyring }: CodecOptions, rows
     const sealed = bytes > buffer.length ? Buffer.alloc(bytes * 2) : buffer;
     if (sealed.length <= keptBytesMax) buffer = sealed;
     const dataBytes = decode(row.bytes, start, end, sealed, 0) - layout.overheadBytes;
-    const aad = aadOf(present, name);
+    const aad = composeAad(present, name);
     if (dataBytes < 0 || aad === null) throw new DecodeError('bad_format');
     const opened = opener.open(key, sealed, dataBytes, aad);
     if (opened === null) throw new DecodeError('bad_tag');

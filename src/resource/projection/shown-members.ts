@@ -14,9 +14,9 @@ const brackets = {
 } as const;
 
 /** A node of the tree of pointers in free JSON; a pointer ends at a node that is shown. */
-interface Place {
+interface PointerNode {
   isShown: boolean;
-  readonly members: { readonly name: JsonName; readonly place: Place }[];
+  readonly members: { readonly name: JsonName; readonly place: PointerNode }[];
 }
 
 /** Deeper lists and objects are left out: jsonb may nest deeper than the stack is tall. */
@@ -33,8 +33,8 @@ export function makeShownMembersAppender(pointers: readonly string[]): JsonAppen
   };
 }
 
-function makePlaces(pointers: readonly string[]): Place {
-  const root: Place = { isShown: false, members: [] };
+function makePlaces(pointers: readonly string[]): PointerNode {
+  const root: PointerNode = { isShown: false, members: [] };
   for (const pointer of pointers) {
     let node = root;
     for (const name of splitPointer(pointer)) {
@@ -49,7 +49,7 @@ function makePlaces(pointers: readonly string[]): Place {
 }
 
 /** Appends the shown part of a value, which can be nothing; returns the end. */
-function appendShown(node: Place, from: WordSource, start: number, json: JsonBytes, depth = 0): number {
+function appendShown(node: PointerNode, from: WordSource, start: number, json: JsonBytes, depth = 0): number {
   const { bytes } = from;
   const isList = bytes[start] === openingList;
   const isObject = bytes[start] === openingObject;
@@ -85,9 +85,9 @@ function appendScalar(from: WordSource, start: number, end: number, json: JsonBy
   removeImage(json, before);
 }
 
-function findMember({ members }: Place, bytes: Buffer, start: number, end: number): Place | undefined {
+function findMember({ members }: PointerNode, bytes: Buffer, start: number, end: number): PointerNode | undefined {
   for (let i = 0; i < members.length; i++) {
-    const { name, place } = members[i] as Place['members'][number];
+    const { name, place } = members[i] as PointerNode['members'][number];
     if (hasName(bytes, start, end, name)) return place;
   }
   return undefined;

@@ -42,7 +42,7 @@ interface RowState extends PresentRow {
 }
 
 /** The steps of the compilation share it. */
-interface Compiling {
+interface SerializerContext {
   readonly resource: Resource;
   readonly options: ProjectionOptions;
   readonly observe: Observe;
@@ -60,10 +60,10 @@ export function compileSerializer(
   columns: readonly string[] = getColumns(resource),
 ): RowSerializer {
   const state: RowState = { row: new Row(), workspace: '', id: '', failed: [], cells: new Map() };
-  const compiling: Compiling = { resource, options, observe, members, columns, state };
-  const decoders = compileDecoders(compiling);
-  const appenders = members.map((member) => compileMember(compiling, member, decoders));
-  const append = joinMembers(compiling, appenders, decoders.size > 0);
+  const context: SerializerContext = { resource, options, observe, members, columns, state };
+  const decoders = compileDecoders(context);
+  const appenders = members.map((member) => compileMember(context, member, decoders));
+  const append = joinMembers(context, appenders, decoders.size > 0);
   return {
     append,
     toJson: makeSingleRecord(append),
@@ -74,14 +74,14 @@ export function compileSerializer(
 
 type Decoders = ReadonlyMap<string, ValueAppender>;
 
-function compileMember(compiling: Compiling, { field, path }: Leaf, decoders: Decoders): ValueAppender {
+function compileMember(context: SerializerContext, { field, path }: Leaf, decoders: Decoders): ValueAppender {
   const append = canFail(field)
-    ? guardUndecodable(makeDecodedValue(compiling, field, decoders), compiling, path)
-    : makePlainValue(compiling, field);
+    ? guardUndecodable(makeDecodedValue(context, field, decoders), context, path)
+    : makePlainValue(context, field);
   return field.type === 'text' && field.column !== 'id' ? stripImage(append) : append;
 }
 
-function makeDecodedValue({ state }: Compiling, field: Field, decoders: Decoders): ValueAppender {
+function makeDecodedValue({ state }: SerializerContext, field: Field, decoders: Decoders): ValueAppender {
   const decoded = decoders.get(field.column) as ValueAppender;
   const isWhole = field.pointer === undefined && field.type !== 'json';
   return isWhole ? decoded : makeMemberOfCell(field, decoded, state.cells);
@@ -91,7 +91,7 @@ const brace = encodeJson('}');
 
 /** Appends `{"id":`, the first value, `,"naam":`, the second one, and so on, then what a record has beside its members. */
 function joinMembers(
-  { resource: { versionSeed }, members, columns, state }: Compiling,
+  { resource: { versionSeed }, members, columns, state }: SerializerContext,
   appenders: readonly ValueAppender[],
   hasDecoders: boolean,
 ): RowSerializer['append'] {
@@ -140,8 +140,8 @@ function makeSingleRecord(append: RowSerializer['append']): RowSerializer['toJso
 }
 
 /** Replaces a value that cannot be decoded, and the bytes of it that were appended before the error, by null. */
-function guardUndecodable(append: ValueAppender, compiling: Compiling, path: readonly string[]): ValueAppender {
-  const { resource, observe, columns, state } = compiling;
+function guardUndecodable(append: ValueAppender, context: SerializerContext, path: readonly string[]): ValueAppender {
+  const { resource, observe, columns, state } = context;
   const pointer = toPointer(path);
   const idAt = columns.indexOf('id');
   return (row, at, json) => {
@@ -216,7 +216,7 @@ function decodeCell(decoded: ValueAppender, row: Row, at: number): string {
 }
 
 /** Compiles appenders of the encoded columns, by name. */
-function compileDecoders({ resource, options, members, columns, state }: Compiling): Decoders {
+function compileDecoders({ resource, options, members, columns, state }: SerializerContext): Decoders {
   const { codecs, table } = resource;
   const others = new Map(columns.map((column, at) => [column, at]));
   const usedCodecs = [...new Set(members.flatMap(({ field }) => field.codec ?? []))];
@@ -231,7 +231,7 @@ function compileDecoders({ resource, options, members, columns, state }: Compili
   );
 }
 
-function makePlainValue({ resource, columns, options }: Compiling, field: Field): ValueAppender {
+function makePlainValue({ resource, columns, options }: SerializerContext, field: Field): ValueAppender {
   const { type, clean, diff, words } = field;
   if (clean === 'audit-diff') {
     const entityAt = columns.indexOf(getEntityColumn(resource));

@@ -29,10 +29,10 @@ export function composeCondition(
   farEnd: 'lower' | 'upper' | null = null,
 ): Fragment {
   const { column, kind, type, nearlyUnique } = filters[name] as Filter;
-  const { operator, value: made, end } = getKind(kind);
+  const { operator, value: composeValue, end } = getKind(kind);
   const parameter = new Parameter(name);
   if (nearlyUnique) return whereValue(column, parameter, type);
-  const value = made(':given', castTo(type, ':given'), type);
+  const value = composeValue(':given', castTo(type, ':given'), type);
   const isRow = end !== undefined && end === farEnd;
   const condition = isRow ? `(:column:, true) ${operator} (${value}, true)` : `:column: ${operator} ${value}`;
   return sql.raw(condition, { column, given: parameter, timeZone: new Parameter('timeZone') });

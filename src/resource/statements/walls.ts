@@ -3,11 +3,11 @@ import {
   type AuditColumns,
   type Direction,
   getColumns,
-  type LoggedAs,
   listLeaves,
   nameRecords,
   nameWalled,
   type Resource,
+  type ResourceAudit,
   type ResourceSync,
   type ResourceWrite,
   rowXid,
@@ -38,10 +38,10 @@ function makeWall(name: string, statements: readonly string[]): Wall {
   return { name, sql: text, hash: hash('sha256', text) };
 }
 
-type Ordered = Pick<Resource, 'view' | 'order'>;
+type ListOrder = Pick<Resource, 'view' | 'order'>;
 
 /** Names the view for statements that read in the order of these columns, which ends with the key of the list or is `id` alone. */
-export function nameOrderedView({ view, order }: Ordered, columns: readonly string[], direction: Direction): string {
+export function nameOrderedView({ view, order }: ListOrder, columns: readonly string[], direction: Direction): string {
   const isKey = columns.join() === order.map(({ column }) => column).join();
   return nameWalled(view, isKey ? `_${direction}` : `_by_${columns[0]}${direction === 'asc' ? '' : '_desc'}`);
 }
@@ -132,7 +132,7 @@ export function makeWalls(resources: readonly Resource[]): Wall[] {
   const referredTo = new Set(
     resources.flatMap((resource) => listLeaves(resource).flatMap(({ field }) => field.write?.references ?? [])),
   );
-  const logs = new Map<string, LoggedAs[]>();
+  const logs = new Map<string, ResourceAudit[]>();
   for (const { write } of resources)
     if (write?.audit) logs.set(write.audit.view, [...(logs.get(write.audit.view) ?? []), write.audit]);
   return [
@@ -222,8 +222,8 @@ export function getGivenColumns(resource: Resource, { ids, creates, onCreate, on
 }
 
 /** Makes a view by which entries are added to a log, never changed and never read by writes. */
-function makeLogWall(rules: readonly LoggedAs[]): Wall {
-  const { view, records } = rules[0] as LoggedAs;
+function makeLogWall(rules: readonly ResourceAudit[]): Wall {
+  const { view, records } = rules[0] as ResourceAudit;
   const all = rules.flatMap(({ columns }) => listEntryColumns(columns).map(([column]) => column));
   const entryColumns = [...new Set(all)];
   return makeWall(view.slice(view.indexOf('.') + 1), [

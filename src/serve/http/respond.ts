@@ -122,11 +122,11 @@ function waitUntilTaken(res: ServerResponse, give: (done: (error?: Error | null)
   return new Promise((resolve, reject) => {
     const fail = (error: (Error & { code?: string }) | null): void =>
       reject(error === null || goneCodes.has(error.code) ? new ClientGone() : error);
-    const closed = (): void => fail(res.errored);
-    if (res.closed) return closed();
-    res.once('close', closed);
+    const rejectClosed = (): void => fail(res.errored);
+    if (res.closed) return rejectClosed();
+    res.once('close', rejectClosed);
     give((error) => {
-      res.off('close', closed);
+      res.off('close', rejectClosed);
       if (error) fail(res.closed ? res.errored : error);
       else resolve();
     });

@@ -87,7 +87,7 @@ function makeOtherRoutes(deps: RouteDeps): Middleware {
   return router.routes() as Middleware;
 }
 
-interface Rules {
+interface RouteRules {
   readonly kind: 'read' | 'write';
   readonly scope?: string;
   readonly isCompressible: boolean;
@@ -96,7 +96,7 @@ interface Rules {
 /** Passes a request with a token through limits → scope → Accept → its own stages → respond. */
 function makeAdmitted(
   deps: RouteDeps,
-  rules: Rules,
+  rules: RouteRules,
   stages: (ctx: Context, access: Access) => Promise<Reply>,
 ): Middleware {
   const { kind, scope, isCompressible } = rules;

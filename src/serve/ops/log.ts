@@ -177,13 +177,13 @@ class LogOutput {
 /** Cuts the longest texts of a line, such as the stack of an error. */
 function shortenLine(line: string): string {
   if (line.length * 3 <= batchBytesMax || Buffer.byteLength(line) <= batchBytesMax) return line;
-  const textsOf = (max: number): string =>
+  const shortenTexts = (max: number): string =>
     `${JSON.stringify(JSON.parse(line), (_, value) => (typeof value === 'string' && value.length > max ? `${value.slice(0, max)}…` : value))}\n`;
   for (let max = 2048; max > 8; max /= 2) {
-    const cut = textsOf(max);
+    const cut = shortenTexts(max);
     if (Buffer.byteLength(cut) <= batchBytesMax) return cut;
   }
-  return textsOf(0);
+  return shortenTexts(0);
 }
 
 export interface Repetition {

@@ -79,7 +79,7 @@ function registerMetric(
   const { name, help, labels = {}, seconds, amount = () => 1 } = metric;
   const labelNames = Object.keys(labels);
   const registers = [registry];
-  const labelsOf = (event: Event): Record<string, string> | null => {
+  const getLabels = (event: Event): Record<string, string> | null => {
     const values: Record<string, string> = {};
     for (const label of labelNames) {
       const value: unknown = event[label as keyof Event];
@@ -91,13 +91,13 @@ function registerMetric(
   if (seconds !== undefined) {
     const options = { name: `gateway_${name}`, help, labelNames, buckets: secondsBuckets, registers, collect };
     const histogram = new Histogram(options);
-    return (event) => histogram.observe(labelsOf(event) ?? {}, seconds(event));
+    return (event) => histogram.observe(getLabels(event) ?? {}, seconds(event));
   }
   const counter = new Counter({ name: `gateway_${name}_total`, help, labelNames, registers, collect });
   // Each series starts at 0: increase() ignores the first value of a series.
   for (const first of known[name] ?? listCombinations(labels)) counter.inc(first, 0);
   return (event) => {
-    const labelValues = labelsOf(event);
+    const labelValues = getLabels(event);
     if (labelValues !== null) counter.inc(labelValues, amount(event));
   };
 }

@@ -27,7 +27,7 @@ const [slots, slotMs] = [12, 5000];
 const [keysMax, workspacesMax] = [200, 50];
 const fractionNamed = 0.9;
 
-export class Recent {
+export class RecentFaults {
   readonly #slots: Map<string, RecentCount>[] = [new Map()];
   #begunMs = performance.now();
 

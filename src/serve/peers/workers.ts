@@ -80,7 +80,7 @@ export function serveWorkers(): void {
     if (consumed > 0) counts.set(key, running);
     return { consumed, endsInMs: Math.ceil(running.endsAtMs - nowMs) };
   };
-  const keep = ({ workspace, position }: Extract<Question, { workspace: string }>): null => {
+  const keepWrite = ({ workspace, position }: Extract<Question, { workspace: string }>): null => {
     const kept = writes.peek(workspace)?.position;
     if (kept === undefined || isLater(parsePosition(position), parsePosition(kept)))
       writes.set(workspace, { position, number: ++lastNumber });
@@ -98,7 +98,7 @@ export function serveWorkers(): void {
   listenToWorkers<WorkerMessage>({
     questions: ({ questions }, worker) => {
       const answers = questions.map(([id, asked]): readonly [number, Count | null] => {
-        return [id, 'key' in asked ? count(worker.id, asked) : keep(asked)];
+        return [id, 'key' in asked ? count(worker.id, asked) : keepWrite(asked)];
       });
       const writes = writesSince(known.get(worker.id) ?? 0);
       known.set(worker.id, lastNumber);

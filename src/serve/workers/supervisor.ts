@@ -31,11 +31,11 @@ interface WatchedWorker {
   /** Is called once the worker has served. */
   readonly removeStart: () => void;
   /** Start that fails with this worker; null once it has served, and for successors. */
-  awaited: { readonly resolve: (url: string) => void; readonly reject: (error: Error) => void } | null;
+  pendingStart: { readonly resolve: (url: string) => void; readonly reject: (error: Error) => void } | null;
   isReady: boolean;
   silentPeriods: number;
   /** Reports that the first of a reload may make before it is ready. */
-  patience: number;
+  reportsLeft: number;
   isSilent: boolean;
   readiness: Readiness | null;
   /** The reason why its start was refused. */
@@ -99,11 +99,11 @@ export class Supervisor {
 
   /** Resolves with the workers' URL. Throws StartRefused when one ends before it was ready. */
   async start(): Promise<string> {
-    const started = (): Promise<string> =>
+    const startOne = (): Promise<string> =>
       new Promise((resolve, reject) => {
-        this.#fork().awaited = { resolve, reject };
+        this.#fork().pendingStart = { resolve, reject };
       });
-    const [url] = await Promise.all(Array.from({ length: this.count }, started));
+    const [url] = await Promise.all(Array.from({ length: this.count }, startOne));
     return url as string;
   }
 
@@ -158,8 +158,8 @@ export class Supervisor {
     const { env, remove } = storeStart({ resources, isSuccessor: hasServed });
     const worker = cluster.fork(env);
     const ended = waitForEnd(worker).then(([code, signal]) => this.#handleExit(watched, code, signal));
-    const fresh = { awaited: null, isReady: false, isSilent: false, readiness: null };
-    const periods = { silentPeriods: periodsAlive - periodsToStart, patience: periodsUntilReady };
+    const fresh = { pendingStart: null, isReady: false, isSilent: false, readiness: null };
+    const periods = { silentPeriods: periodsAlive - periodsToStart, reportsLeft: periodsUntilReady };
     const watched: WatchedWorker = { worker, batch, ended, removeStart: remove, ...periods, ...fresh };
     this.#watched.set(worker.id, watched);
     return watched;
@@ -182,11 +182,11 @@ export class Supervisor {
 
   #handleReady(watched: WatchedWorker | undefined, url: string, readiness: Readiness | null): void {
     if (watched === undefined) return;
-    const { batch, awaited } = watched;
+    const { batch, pendingStart } = watched;
     watched.removeStart();
     watched.isReady = true;
-    watched.awaited = null;
-    awaited?.resolve(url);
+    watched.pendingStart = null;
+    pendingStart?.resolve(url);
     if (batch === this.#batch) this.#replaceNext();
     batch.hasServed ||= batch === this.#batch;
     this.#handleReport(watched, readiness);
@@ -200,7 +200,7 @@ export class Supervisor {
     if (readiness?.status === 'ready') {
       this.#batch = Object.assign(watched.batch, { hasServed: true });
       this.#replaceNext();
-    } else if (--watched.patience === 0) {
+    } else if (--watched.reportsLeft === 0) {
       const reasons = readiness === null ? [] : reportStatus(readiness, 0).faults.map(({ sentence }) => sentence);
       watched.refusal = `A new worker is not ready: ${reasons.join(' ')}`;
       void stopWorker(watched);
@@ -237,13 +237,14 @@ export class Supervisor {
   }
 
   #handleExit(watched: WatchedWorker, code: number | null, signal: string | null): void {
-    const { worker, batch, awaited, isReady, isSilent: silent } = watched;
+    const { worker, batch, pendingStart, isReady, isSilent: silent } = watched;
     this.#watched.delete(worker.id);
     watched.removeStart();
     this.onEnd(worker);
     const Refused = code === 2 ? SettingsError : StartRefused;
-    awaited?.reject(new Refused(`A worker did not start: ${watched.refusal ?? `it ended with ${signal ?? code}.`}`));
-    if (this.#isStopping || awaited !== null) return;
+    const reason = watched.refusal ?? `it ended with ${signal ?? code}.`;
+    pendingStart?.reject(new Refused(`A worker did not start: ${reason}`));
+    if (this.#isStopping || pendingStart !== null) return;
     if (batch !== this.#batch) return this.#continueReload(watched, String(signal ?? code));
     const restartMs = isReady ? 0 : failedStartMs;
     this.observe({ type: 'worker_died', workerPid: worker.process.pid ?? 0, code, signal, silent, restartMs });

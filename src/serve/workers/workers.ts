@@ -32,18 +32,18 @@ export interface Workers {
 /** Starts whole gateways (node:cluster). Throws StartRefused when a worker fails before it was ready. */
 export async function startWorkers(settings: Settings, readAgain: () => Settings): Promise<Workers> {
   const resources = loadResources(settings.resourcesDir);
-  const openings = new Closers();
+  const closers = new Closers();
   const counters = makeEventMetrics();
   const observe: Observe = (event) => {
     log.add(event);
     counters.observe(event);
   };
   const log = openLog(settings.logLevel, observe);
-  openings.add(() => log.close());
+  closers.add(() => log.close());
   serveWorkers();
   const metrics = new WorkerMetrics(counters.values);
   const supervisor = new Supervisor(settings.webConcurrency, resources, observe, (worker) => metrics.retire(worker));
-  openings.add(() => supervisor.stop());
+  closers.add(() => supervisor.stop());
   addReloadGauge([counters.registry], supervisor);
   const docs = new WeakMap([[resources, makeOpsDocs(settings, resources)]]);
   const reload = (): void => {
@@ -61,10 +61,10 @@ export async function startWorkers(settings: Settings, readAgain: () => Settings
     const pages = makePages(settings, supervisor, metrics);
     const ops = makeOpsServer({ ...pages, docs: () => docs.get(supervisor.resources) ?? null }, settings, observe);
     const opsUrl = await listen(ops, settings.opsHost, settings.opsPort);
-    openings.add(() => close(ops));
-    return { url, opsUrl, observe, reload, stop: () => openings.terminate() };
+    closers.add(() => close(ops));
+    return { url, opsUrl, observe, reload, stop: () => closers.terminate() };
   } catch (error) {
-    await openings.terminate().catch(() => undefined); // the error of the start is reported, not the error of the end
+    await closers.terminate().catch(() => undefined); // the error of the start is reported, not the error of the end
     throw error;
   }
 }

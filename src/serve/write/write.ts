@@ -79,13 +79,13 @@ interface WriteContext {
 /** Safe to repeat. Throws Problems (422, 409, 400, 404, 412), and then nothing is changed. */
 export function writeOnce(writing: WriteContext): Promise<Committed<Outcome>> {
   const { target } = writing.request;
-  return target === null ? createRecord(writing) : update(writing, target);
+  return target === null ? createRecord(writing) : updateRecord(writing, target);
 }
 
 /** Takes one round trip; a second one finds why the key was not claimed: PostgreSQL reads all values before it knows. */
 async function createRecord(writing: WriteContext): Promise<Committed<Outcome>> {
   const { transaction, write, request } = writing;
-  const members = fillMembers(write, request);
+  const members = bindMembers(write, request);
   const entries = makeDiff(write, null, request.members);
   const values = { id: randomUUID(), ...members, ...bindStored(request), ...bindChanges(write, 'created', entries) };
   try {
@@ -95,17 +95,17 @@ async function createRecord(writing: WriteContext): Promise<Committed<Outcome>> 
     if (stored !== undefined) return { outcome: makeOutcome(201, stored, request), position };
   } catch (error) {
     if (getRefusal(error) === undefined) throw error;
-    return recall(writing, () => refuseWriting(writing, error));
+    return recallOutcome(writing, () => refuseValue(writing, error));
   }
-  return recall(writing);
+  return recallOutcome(writing);
 }
 
 /** Takes two round trips: claim and lock, then update and COMMIT. */
-async function update(writing: WriteContext, { id, ifMatch }: Target): Promise<Committed<Outcome>> {
+async function updateRecord(writing: WriteContext, { id, ifMatch }: Target): Promise<Committed<Outcome>> {
   const { transaction, write, request } = writing;
   const locks = id === null ? [] : [makeLock(write, request, id)];
   const [claimed, [row] = []] = await transaction.run(makeClaim(write, request), ...locks);
-  if (claimed.length === 0) return recall(writing);
+  if (claimed.length === 0) return recallOutcome(writing);
   if (row === undefined || id === null) throw makeNotFound();
   const etag = makeEtag((at) => row[at] ?? null, write.tag);
   refuseStale(ifMatch, etag);
@@ -117,7 +117,7 @@ async function update(writing: WriteContext, { id, ifMatch }: Target): Promise<C
     statement: entries.length === 0 ? write.statements.keep : write.statements.update,
     values: { id, ...after, ...bindStored(request), ...bindChanges(write, 'changed', entries) },
   });
-  const { outcome, position } = await changed.catch((error) => refuseWriting(writing, error)); // COMMIT can refuse the change, too
+  const { outcome, position } = await changed.catch((error) => refuseValue(writing, error)); // COMMIT can refuse the change, too
   return { outcome: makeOutcome(200, outcome[0][0] as TextRow, request), position };
 }
 
@@ -137,7 +137,7 @@ function makeOutcome(status: number, [text]: TextRow, { mayRead }: WriteRequest)
 
 /** Claims the key unless it was used or a reference is unknown; waits while another transaction holds it. */
 export function makeClaim(write: CompiledWrite, request: WriteRequest): Step {
-  const values = Object.assign(fillMembers(write, request), bindKey(request));
+  const values = Object.assign(bindMembers(write, request), bindKey(request));
   return { statement: write.statements.claim, values, onError: refuseInProgress };
 }
 
@@ -150,7 +150,7 @@ function bindKey({ caller, key, fingerprint }: WriteRequest): Values {
   return { 'claim.token': caller.tokenId, 'claim.key': key, 'claim.fingerprint': fingerprint };
 }
 
-function fillMembers(write: CompiledWrite, { members }: WriteRequest): MemberTexts {
+function bindMembers(write: CompiledWrite, { members }: WriteRequest): MemberTexts {
   const all: Record<string, string | null> = {};
   for (const { name } of write.members) all[name] = getMemberText(members, name);
   return all;
@@ -170,11 +170,11 @@ function refuseInProgress(error: unknown): never {
 }
 
 /** Finds why the key was not claimed: replays, throws 422 or 400, or does `otherwise` if the key has expired. */
-async function recall(
+async function recallOutcome(
   { transaction, write, request }: WriteContext,
   otherwise: () => Promise<never> = () => Promise.reject(makeInProgress()),
 ): Promise<Committed<Outcome>> {
-  const values = Object.assign(fillMembers(write, request), bindKey(request));
+  const values = Object.assign(bindMembers(write, request), bindKey(request));
   const { outcome, position } = await transaction.commit({ statement: write.statements.recall, values });
   const [same, status, id, mayRead, record, ...known] = outcome[0][0] as TextRow;
   if (typeof status !== 'string') {
@@ -201,7 +201,7 @@ function refuseUnknown(references: readonly string[]): void {
 }
 
 /** Answers a refused value with 400, naming the member if it is known. Rethrows errors that no value of the client causes. */
-async function refuseWriting(writing: WriteContext, error: unknown): Promise<never> {
+async function refuseValue(writing: WriteContext, error: unknown): Promise<never> {
   const refusal = getRefusal(error);
   const isId = (error as pg.DatabaseError).constraint?.endsWith('_pkey') === true; // its sequence is behind its table
   if (refusal === undefined || isId) throw error;
