@@ -6,6 +6,7 @@ import { Problem } from '../../base/errors.js';
 import type { LimitName, Observe } from '../../base/events.js';
 import type { Limits } from '../../base/flow/gates.js';
 import { type RateLimiter, type RateLimitResult, windowSeconds } from '../../base/flow/rate-limiter.js';
+import { getSqlState } from '../../postgres/database-errors.js';
 import { getExchange, makeClientSignal } from './exchange.js';
 import { refuseRepeated } from './request-head.js';
 import type { Access, Tokens } from './token-look-up.js';
@@ -23,6 +24,7 @@ export async function admit(deps: Admission, ctx: Context, kind: 'read' | 'write
   const exchange = getExchange(ctx);
   refuseRepeated(ctx.req, ['authorization']);
   const access = findCachedAccess(deps, ctx) ?? (await authenticate(deps, ctx));
+  if (typeof access === 'function') return access();
   exchange.access = access;
   const { tokenId, requestsPerMinute } = access;
   const counted =
@@ -36,7 +38,7 @@ export async function admit(deps: Admission, ctx: Context, kind: 'read' | 'write
   const { limit, result } = usedUp[0] as LimitUse;
   const resetSeconds = Math.max(...usedUp.map((each) => each.result.resetSeconds)); // the later end if both limits are used up
   const detail = `More than ${result.quota} ${limit.what} in a minute.`;
-  return refuseToken(deps, limit.name, { ...result, resetSeconds }, detail);
+  return refuseOverLimit(deps, limit.name, { ...result, resetSeconds }, detail);
 }
 
 interface LimitUse {
@@ -75,12 +77,18 @@ async function countWrite(token: RateLimiter, write: RateLimiter, access: Access
 /** Throws 429 beyond the limit of a valid token, or without one beyond the limit of the address, which an office can share. */
 export async function admitPublic(deps: Admission, ctx: Context): Promise<void> {
   if (ctx.req.headers.authorization !== undefined) {
-    const access = findCachedAccess(deps, ctx) ?? (await authenticate(deps, ctx).catch(() => null));
-    if (access !== null) return void (await admit(deps, ctx, 'read'));
+    const access = findCachedAccess(deps, ctx) ?? (await authenticate(deps, ctx).catch(ignoreOutage));
+    if (access !== null && typeof access !== 'function') return void (await admit(deps, ctx, 'read'));
   }
   const result = await deps.limits.public.consume(getAddressKey(ctx.ip));
   const detail = 'Too many requests without a token from this address.';
-  if (!result.isAllowed) await refuseToken(deps, 'public', result, detail);
+  if (!result.isAllowed) await refuseOverLimit(deps, 'public', result, detail);
+}
+
+/** Ignores that the database cannot look a token up now: a public document needs none. Throws the error of a bug, and ClientGone. */
+function ignoreOutage(error: unknown): null {
+  if (error instanceof Problem || getSqlState(error) !== undefined) return null;
+  throw error;
 }
 
 /** Returns null for a token that was not looked up before, or is missing. */
@@ -89,30 +97,32 @@ function findCachedAccess({ tokens }: Admission, { req }: Context): Access | nul
   return authorization.startsWith('Bearer ') ? tokens.getCached(authorization.slice('Bearer '.length)) : null;
 }
 
-async function authenticate(deps: Admission, ctx: Context): Promise<Access> {
-  const { authorization = '' } = ctx.req.headers;
+/** Throws what answers a failed authentication; a public document is sent instead. */
+type Refuse = () => Promise<never>;
+
+/** Counts a failure against the limits of its address and token. Throws as `Tokens.find` does. */
+async function authenticate(deps: Admission, ctx: Context): Promise<Access | Refuse> {
   const address = getAddressKey(ctx.ip);
-  let failureKeys: readonly string[] = [address];
-  try {
-    const token = parseToken(authorization, deps.basicAuth);
-    const client = { address, signal: makeClientSignal(ctx.res), mayLookUp: () => mayLookUp(deps.limits, address) };
-    const found = await deps.tokens.find(token, client);
-    if ('tokenId' in found) return found;
-    failureKeys = found.failureKeys;
-    getExchange(ctx).refused = found.token ?? null;
-    throw makeTokenInvalid(deps.basicAuth);
-  } catch (error) {
-    const failed = error instanceof Problem && (error.code === 'token_missing' || error.code === 'token_invalid');
-    if (!failed) throw error;
-    const failures = await Promise.all(
-      failureKeys.map(async (key) => ({ key, ...(await deps.limits.address.consume(key)) })),
-    );
-    const [limited] = failures.filter(({ isAllowed }) => !isAllowed).sort((a, b) => b.resetSeconds - a.resetSeconds);
-    if (limited === undefined) throw error;
-    const detail = 'Too many failed authentications from this address or with this token.';
-    const limit = limited.key === address ? 'address' : 'refused_token';
-    return refuseToken(deps, limit, limited, detail);
-  }
+  const token = parseToken(ctx.req.headers.authorization ?? '', deps.basicAuth);
+  if (token instanceof Problem) return countFailure(deps, token, address, [address]);
+  const client = { address, signal: makeClientSignal(ctx.res), mayLookUp: () => mayLookUp(deps.limits, address) };
+  const found = await deps.tokens.find(token, client);
+  if ('tokenId' in found) return found;
+  getExchange(ctx).refused = found.token ?? null;
+  return countFailure(deps, makeTokenInvalid(deps.basicAuth), address, found.failureKeys);
+}
+
+async function countFailure(
+  deps: Admission,
+  problem: Problem,
+  address: string,
+  keys: readonly string[],
+): Promise<Refuse> {
+  const counts = await Promise.all(keys.map(async (key) => ({ key, ...(await deps.limits.address.consume(key)) })));
+  const [last] = counts.filter(({ isAllowed }) => !isAllowed).sort((a, b) => b.resetSeconds - a.resetSeconds);
+  if (last === undefined) return () => Promise.reject(problem);
+  const detail = 'Too many failed authentications from this address or with this token.';
+  return () => refuseOverLimit(deps, last.key === address ? 'address' : 'refused_token', last, detail);
 }
 
 /** Bounds the look-ups, which a flood of unknown tokens would otherwise cost with each 429. */
@@ -123,7 +133,7 @@ async function mayLookUp({ address: failures, lookUp }: Limits, address: string)
 const throttleMs = 200;
 
 /** Answers late after `quota` refusals, so that clients that ignore Retry-After cannot saturate the event loop. */
-async function refuseToken(
+async function refuseOverLimit(
   { observe }: Admission,
   limit: LimitName,
   result: RateLimitResult,
@@ -141,16 +151,16 @@ export function requireScope(access: Access, scope: string): void {
   throw new Problem('insufficient_scope', `The token lacks the scope ${scope}.`, { headers });
 }
 
-/** Reads Bearer (RFC 6750 §2.1), or the password of Basic (RFC 7617 §2). Throws token_missing or token_invalid. */
-function parseToken(authorization: string, basicAuth: boolean): string {
+/** Reads Bearer (RFC 6750 §2.1), or the password of Basic (RFC 7617 §2). Returns Problem token_missing or token_invalid otherwise. */
+function parseToken(authorization: string, basicAuth: boolean): string | Problem {
   const [, scheme = ''] = /^(bearer|basic)\b/i.exec(authorization) ?? [];
   const isBasic = scheme.toLowerCase() === 'basic';
-  if (scheme === '' || (isBasic && !basicAuth)) throw makeTokenMissing(basicAuth);
+  if (scheme === '' || (isBasic && !basicAuth)) return makeTokenMissing(basicAuth);
   const [, credentials] = /^\w+ +([^ ]+) *$/.exec(authorization) ?? [];
-  if (credentials === undefined) throw makeTokenInvalid(basicAuth);
+  if (credentials === undefined) return makeTokenInvalid(basicAuth);
   if (!isBasic) return credentials;
   const [, password] = /^[^:]*:(.*)$/s.exec(Buffer.from(credentials, 'base64').toString()) ?? [];
-  if (password === undefined) throw makeTokenInvalid(basicAuth);
+  if (password === undefined) return makeTokenInvalid(basicAuth);
   return password;
 }
 

@@ -157,7 +157,7 @@ function makeSyncRoute(deps: RouteDeps, { rows: compiled, statements: sync }: Co
 function makeDetailRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
   const scope = `read:${compiled.resource.name}`;
   return makeAdmitted(deps, { kind: 'read', scope, isCompressible: false }, async (ctx, access) => {
-    refuseParameters(ctx.querystring);
+    refuseParameters(ctx.querystring, 'detail');
     const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = ctx.req.headers;
     const request = parseDetail(compiled, access, ctx.params.id as string, { ifMatch, ifNoneMatch });
     return traceWork('read', () => readDetail(deps.reads, request));

@@ -144,8 +144,8 @@ export function parseFields(
 }
 
 /** Reads the parameter of a write. Throws invalid_request naming the parameters. */
-export function parseDryRun(query: string, known: readonly string[] = ['dryRun']): boolean {
-  const { single, faults } = parseQuery(query, known);
+export function parseDryRun(query: string): boolean {
+  const { single, faults } = parseQuery(query, ['dryRun']);
   const value = single.get('dryRun');
   if (value !== undefined && value !== 'true')
     faults.push({ parameter: 'dryRun', code: 'invalid', detail: 'dryRun must be true, or left out.' });
@@ -154,8 +154,9 @@ export function parseDryRun(query: string, known: readonly string[] = ['dryRun']
 }
 
 /** Throws invalid_request naming each parameter, of a request that takes none. */
-export function refuseParameters(query: string): void {
-  parseDryRun(query, []);
+export function refuseParameters(query: string, endpoint: 'detail' | 'other' = 'other'): void {
+  const { faults } = parseQuery(query, [], undefined, endpoint);
+  if (faults.length > 0) throw makeInvalid(faults);
 }
 
 export function parseSize(parsed: ParsedQuery, { perPageDefault, perPageMax }: ListLimits): number {
@@ -191,6 +192,7 @@ export function parseQuery(
   query: string,
   known: readonly string[],
   isList: (name: string) => boolean = () => false,
+  endpoint: 'detail' | 'other' = 'other',
 ): ParsedQuery {
   const single = new Map<string, string>();
   const lists = new Map<string, readonly string[]>();
@@ -201,7 +203,11 @@ export function parseQuery(
     const raw = afterName.join('=');
     const name = decode(encodedName);
     if (name === undefined || !known.includes(name)) {
-      faults.push(describeUnknown((name ?? pair).slice(0, 100), known, faults.length < suggestionsMax));
+      const parameter = (name ?? pair).slice(0, 100);
+      const isOfList = endpoint === 'detail' && parameter === 'fields';
+      const suggestion = faults.length < suggestionsMax ? suggest(simplifyName(parameter), known, synonyms) : '.';
+      const detail = `There is no parameter ${JSON.stringify(parameter)} here${isOfList ? fieldsElsewhere : suggestion}`;
+      faults.push({ parameter, code: 'unknown_parameter', detail });
       continue;
     }
     const value = decode(raw);
@@ -221,13 +227,6 @@ function findValueFault(parameter: string, value: string | undefined, isRepeated
   if (value === undefined)
     return describe('invalid_encoding', `The value of ${parameter} is not valid percent-encoded UTF-8.`);
   return value === '' ? describe('empty_value', `The parameter ${parameter} has no value.`) : null;
-}
-
-function describeUnknown(parameter: string, known: readonly string[], hasSuggestion: boolean): FieldError {
-  const suggestion = hasSuggestion ? suggest(simplifyName(parameter), known, synonyms) : '.';
-  const end = parameter === 'fields' ? fieldsElsewhere : suggestion;
-  const detail = `There is no parameter ${JSON.stringify(parameter)} here${end}`;
-  return { parameter, code: 'unknown_parameter', detail };
 }
 
 const fieldsElsewhere =
