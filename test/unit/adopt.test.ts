@@ -14,6 +14,7 @@ import { getNames, toCamelCase, toSingular } from '../../src/operate/adopt/names
 import type { Column, ForeignKey, Index, Subject, Survey, Table, Tenant } from '../../src/operate/adopt/schema.js';
 import { findAuditLog, listDocuments } from '../../src/operate/adopt/tables/audit-log.js';
 import { sampleValues } from '../../src/operate/adopt/tables/catalog.js';
+import { addGuessedKeys } from '../../src/operate/adopt/tables/guesses.js';
 import { describeId, findIdColumn } from '../../src/operate/adopt/tables/keys.js';
 import { findUsers } from '../../src/operate/adopt/tables/owners.js';
 import { findTenant } from '../../src/operate/adopt/tables/tenant.js';
@@ -337,7 +338,7 @@ test('users are found under the names that Django and ASP.NET give them', (t) =>
   t.is(found(), undefined, 'memberships have no address');
 });
 
-test('the id of a record is the column by which other tables name it', (t) => {
+test('the id of a record is the column by which other tables name it', async (t) => {
   const [record, id] = [column('record_id', 'bigint'), column('id', 'bigint')];
   const own = {
     ...table('jobs', [record, id]),
@@ -349,7 +350,9 @@ test('the id of a record is the column by which other tables name it', (t) => {
     table('b', [id, column('org_id', 'uuid')]),
   ]);
   t.is(findIdColumn(own, tenant), record);
-  t.is(findIdColumn({ ...own, namingColumn: 'id' }, tenant), id);
+  const lines = table('lines', [id, { ...column('job_id', 'bigint'), refers: true }], { job_id: 'jobs' });
+  const [named] = (await addGuessedKeys({} as pg.Client, [own, lines])) as [Table, Table];
+  t.is(findIdColumn(named, tenant), id);
 });
 
 test('a column that few tables lead to is no workspace', (t) => {

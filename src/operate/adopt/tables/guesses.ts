@@ -20,7 +20,7 @@ export async function addGuessedKeys(client: pg.Client, tables: readonly Table[]
   const keysOf = ({ columns }: Table): ForeignKey[] =>
     kept.flatMap(({ from, key }) => (columns.includes(from) ? [key] : []));
   const guessed = tables.map((table) => ({ ...table, foreignKeys: [...table.foreignKeys, ...keysOf(table)] }));
-  return addNamedColumns(guessed);
+  return addNamingColumns(guessed);
 }
 
 /** Drops the guesses that the sample refutes. */
@@ -38,7 +38,7 @@ function chooseGuesses(guesses: readonly Guess[]): Guess[] {
 }
 
 /** Adds the column by which other tables name the rows; of a table that none names, the column that is usual in the schema. */
-function addNamedColumns(tables: readonly Table[]): Table[] {
+function addNamingColumns(tables: readonly Table[]): Table[] {
   const namesOf = (table: Table): string[] =>
     listKeysTo(table, tables).flatMap(({ key }) => (key.columns.length === 1 ? key.references : []));
   const onlyName = (table: Table): string | undefined => {
@@ -46,11 +46,11 @@ function addNamedColumns(tables: readonly Table[]): Table[] {
     return others.length === 0 && only !== table.primaryKey[0] ? only : undefined;
   };
   const usual = findMostFrequent(tables.flatMap((table) => onlyName(table) ?? []));
-  return tables.map((table) => {
+  return tables.map((table): Table => {
     const { columns, primaryKey } = table;
-    if (namesOf(table).includes(primaryKey[0] ?? '')) return { ...table, named: undefined };
+    if (namesOf(table).includes(primaryKey[0] ?? '')) return { ...table, namingColumn: undefined };
     const hasUsual = primaryKey.join() !== usual && columns.some(({ name }) => name === usual);
-    return { ...table, named: onlyName(table) ?? (hasUsual ? usual : undefined) };
+    return { ...table, namingColumn: onlyName(table) ?? (hasUsual ? usual : undefined) };
   });
 }
 
