@@ -98,7 +98,7 @@ export const shedBounds = ['connections', 'token_look_ups', 'large_pages'] as co
 /** The bound at which a request was refused with 503 overloaded. */
 export type ShedBound = (typeof shedBounds)[number];
 
-/** An outcome other than success, which any code can throw; `answerError` (serve/app) answers it with its `headers`. */
+/** An outcome other than success, which any code can throw; serve/app.ts answers it with its `headers`. */
 export class Problem extends Error {
   readonly fieldErrors: readonly FieldError[];
   readonly headers: Readonly<Record<string, string>>;

@@ -199,7 +199,7 @@ export class Connection {
   }
 
   /**
-   * Passes each row to `onRow` as it arrives. Calls `done` once, when PostgreSQL has reported the statement as complete, or it has failed.
+   * Passes each row to `onRow` as it arrives. Calls `onDone` once, when the statement is complete, as PostgreSQL reports, or has failed.
    * A statement whose backend sends nothing for `stallMsMax` fails as lost. Statements that start in one turn of the event loop are sent in
    * one write, because writes to sockets were half the cost of a single record under load; a statement that runs alone is sent at once.
    */

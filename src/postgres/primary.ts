@@ -143,8 +143,8 @@ export class Primary {
     this.#pool.close();
   }
 
-  /** Leases a connection. A login that fails is tried once more. Throws primary_unavailable. */
-  async #lease<T>(lease: Lease, work: (connection: Connection) => Promise<T>, isFirst = true): Promise<T> {
+  /** Leases a connection. A login that fails is tried once more, at each new primary. Throws primary_unavailable. */
+  async #lease<T>(lease: Lease, work: (connection: Connection) => Promise<T>, hasRetry = true): Promise<T> {
     const moves = this.#moves;
     let isHeld = false;
     try {
@@ -156,7 +156,7 @@ export class Primary {
       if (isHeld) throw error;
       const isMoved = moves !== this.#moves;
       const isEarly = this.bounds.loop.ranMs - lease.atMs < lease.waitMs / 2;
-      if (isMoved || (isFirst && isEarly && !(error instanceof Problem))) return this.#lease(lease, work, isMoved);
+      if (isMoved || (hasRetry && isEarly && !(error instanceof Problem))) return this.#lease(lease, work, isMoved);
       this.#reportCode(error instanceof Problem ? 'overloaded' : getErrorCode(error));
       throw new Shortage('no primary');
     }

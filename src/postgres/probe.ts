@@ -37,7 +37,7 @@ const stateStatement = prepareSql(
 );
 
 export function prepareCatalogDigest(): Statement {
-  return prepareSql('catalog-mark', readProject('sql/catalog/catalog-mark.sql'));
+  return prepareSql('catalog-digest', readProject('sql/catalog/catalog-digest.sql'));
 }
 
 function parseState(row: TextRow): ServerState {

@@ -193,7 +193,7 @@ function makeGaugeSources(settings: Settings, opening: CheckedStart, opened: Ope
     redis: () => peers.redis(),
     requestsInFlight: () => inFlight.requests,
     storedAnswersBytes: () => upkeep?.answersBytes ?? null,
-    largePages: () => gates.largePages.held / 2, // a large page holds a unit of its token and one of its workspace
+    largePages: gates.countLargePages,
     clientConnections: () => countConnections(api),
   };
 }
@@ -244,9 +244,9 @@ function makeDeps(settings: Settings, opening: CheckedStart, opened: OpenParts, 
       observe,
       gate: opened.gates.unknownTokens,
       primary: reads.lendPrimary,
-      mayRefuse: (now) => {
+      mayRefuse: (again) => {
         const fits = () => !resources.every(({ name }) => watch.refuses(name, 'read'));
-        return now ? watch.lookAfresh().then((isJudged) => isJudged && fits()) : fits();
+        return again ? watch.lookAfresh().then((isJudged) => isJudged && fits()) : fits();
       },
       noteUse: (tokenId) => upkeep?.noteUse(tokenId),
     }),

@@ -10,7 +10,7 @@ import { created, patch, post } from '../support/writes.js';
 
 const test = gatewayTest().serial;
 /** Statements that the gateway runs by itself, with or without requests. */
-const background = new Set(['probe', 'position', 'catalog-mark']);
+const background = new Set(['probe', 'position', 'catalog-digest']);
 
 async function logged(file: string, database: string, work: () => Promise<unknown>): Promise<string[]> {
   const { size } = await stat(file);

@@ -8,7 +8,8 @@ export async function drainSocketReads(): Promise<void> {
 const tickMs = 20;
 /** A longer gap between two ticks counts as this long, because in the remainder the process did not read its sockets. */
 const gapMsMax = 2 * tickMs;
-const [slots, slotMs] = [12, 5000];
+/** The slots of the last minute, by which faults are counted, too. */
+export const [minuteSlots, slotMs] = [12, 5000];
 
 /** A clock that stops while the process gets no processor time: only by it is a server late. Each gateway has one. */
 export class EventLoop {
@@ -56,7 +57,7 @@ export class EventLoop {
     this.#tickAtMs = nowMs;
     this.#ranMs += Math.min(gapMs, gapMsMax);
     for (; nowMs - this.#slotAtMs >= slotMs; this.#slotAtMs += slotMs) this.#late.push(0);
-    this.#late.splice(0, this.#late.length - slots);
+    this.#late.splice(0, this.#late.length - minuteSlots);
     this.#late[this.#late.length - 1] = (this.#late.at(-1) as number) + Math.max(0, gapMs - gapMsMax);
   }
 }

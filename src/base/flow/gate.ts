@@ -80,7 +80,7 @@ export class Gate {
 
   /**
    * Waits in the queue; the caller has seen that it cannot begin now. Calls `begin` at a turn of the lane at which it is true. `begin` must
-   * take its units before it returns its promise, because the next lane counts them. Rejects with the error of `begin`, with `refusal`
+   * take its units before it returns its promise, because the next lane counts them. Rejects with the error of `begin`, with a refusal
    * after the deadline or an eviction, and with the reason of the signal.
    */
   wait<T>(

@@ -12,6 +12,12 @@ export type Gates = ReturnType<typeof makeGates>;
 /** Refuses a request by a Problem `overloaded`. */
 export function makeGates({ largePagesPerToken, largePagesPerWorkspace, queueMax }: GateSettings) {
   const makeRefuser = (bound: ShedBound, detail: string) => () => new Problem('overloaded', detail, { bound });
+  /** A page holds statements and memory while its client reads, so it takes a unit of its token and one of its workspace. */
+  const largePages = new Gate({
+    share: (key) => (key.startsWith('workspace') ? largePagesPerWorkspace : largePagesPerToken),
+    queueMax,
+    makeRefusal: makeRefuser('large_pages', 'Too many large pages are under way; read fewer at a time.'),
+  });
   return {
     /** All unknown tokens share one key. Each client address has a lane. */
     unknownTokens: new Gate({
@@ -19,12 +25,8 @@ export function makeGates({ largePagesPerToken, largePagesPerWorkspace, queueMax
       queueMax: queuedLookUpsMax,
       makeRefusal: makeRefuser('token_look_ups', 'Too many unknown tokens are being looked up.'),
     }),
-    /** A page holds statements and memory while its client reads, so it takes a unit of its token and one of its workspace. */
-    largePages: new Gate({
-      share: (key) => (key.startsWith('workspace') ? largePagesPerWorkspace : largePagesPerToken),
-      queueMax,
-      makeRefusal: makeRefuser('large_pages', 'Too many large pages are under way; read fewer at a time.'),
-    }),
+    largePages,
+    countLargePages: () => largePages.held / 2,
   };
 }
 

@@ -110,7 +110,7 @@ function isJoin(plan: QueryPlan): boolean {
   return !isOfRow(plan) && (/Join|Nested Loop/.test(plan['Node Type']) || (plan.Plans ?? []).some(isJoin));
 }
 
-/** `selectFew` or `selectRowsByIds` of the statements bounds the rows, or a limit does. */
+/** A statement for few rows, or for rows by their ids, bounds them itself (statements.ts), or a limit does. */
 function readsFewRows(plan: QueryPlan): boolean {
   if (isOfRow(plan)) return false;
   const { 'Node Type': type, Alias, Plans = [] } = plan;

@@ -12,7 +12,7 @@ import { JsonBytes } from '../../resource/projection/json-bytes.js';
 export interface ExportedFile {
   readonly resource: string;
   readonly file: string;
-  /** Hash of what decides how the records are shown (`hashProjection`). */
+  /** Hash of what decides how the records are shown (resource/compiled.ts). */
   readonly definition: string;
   readonly records: number;
   /** Size of the file on the disk. */

@@ -32,7 +32,7 @@ export class StatementMixedUp extends ServerFault {
 
 /**
  * Binds all statements before one Sync, so that they share an implicit transaction and a round trip, and PostgreSQL skips the rest after
- * an error (PostgreSQL 55.2.3 and 55.2.4). `done` gets the command tags (55.7, CommandComplete) of the statements that completed; with an
+ * an error (PostgreSQL 55.2.3 and 55.2.4). `onDone` gets the command tags (55.7, CommandComplete) of the statements that completed; with an
  * error, the next one failed. pg calls the methods. Example of the first list on a connection, guard and statement, with `isNamed`:
  *
  *   sent:      Parse guard, Bind, Execute, Parse list, Bind, Execute, Sync

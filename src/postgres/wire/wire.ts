@@ -57,7 +57,7 @@ export class Login {
     this.#startups = listStartups(settings);
   }
 
-  /** Calls `configured` for each attempt. Rejects as pg does. */
+  /** Calls `makeConfig` for each attempt. Rejects as pg does. */
   async connect(makeConfig: () => pg.ClientConfig): Promise<pg.Client> {
     for (let i = this.#first; ; i++) {
       const client = new SessionClient(makeConfig(), this.#startups[i] as Startup);

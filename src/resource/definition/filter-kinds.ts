@@ -52,7 +52,7 @@ export const filterKinds = {
     operator: '=',
     value: (_, typed) => typed,
   },
-  /** Belongs to every list and to no definition: a list of ids is no condition, see `selectRowsByIds` (statements.ts). */
+  /** Belongs to every list and to no definition: a list of ids is no condition, see statements.ts. */
   ids: { columnTypes: idTypes, operator: '=', value: (list) => `any(${list})`, isList: true },
   from: {
     columnTypes: ['date', 'timestamp'],
@@ -127,7 +127,7 @@ export function parseFilter(name: string, filter: Filter, text: ParameterText, f
   const { isValue, error } = getFilterForm(filter);
   if (typeof text !== 'string') {
     const values = filter.type === 'text' ? text : text.flatMap((value) => value.split(',')); // only a text can contain a comma
-    return formatArray(splitValues(name, values, faults).filter(isValue));
+    return formatArray(checkListValues(name, values, faults).filter(isValue));
   }
   if (isValue(text)) return text;
   if (error !== undefined) faults.push({ parameter: name, code: error.code, detail: `${name} must be ${error.form}.` });
@@ -135,7 +135,7 @@ export function parseFilter(name: string, filter: Filter, text: ParameterText, f
 }
 
 /** Checks the values of a list. Adds a fault for an empty value, and for too many values, of which it returns none. */
-export function splitValues(name: string, values: readonly string[], faults: FieldError[], max = listValuesMax) {
+export function checkListValues(name: string, values: readonly string[], faults: FieldError[], max = listValuesMax) {
   if (values.includes('')) {
     const detail = `${name} has an empty element: separate its values by single commas.`;
     faults.push({ parameter: name, code: 'empty_value', detail });

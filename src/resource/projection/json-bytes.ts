@@ -1,8 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { viewWords, type WordSource } from '../../postgres/row.js';
+import { backslash, comma, quote } from './json-characters.js';
 
-const quote = 0x22;
-const comma = 0x2c;
 /** Up to this length a loop copies faster than a call into Node. */
 const loopBytesMax = 48;
 const wordLoopBytesMax = 192;
@@ -26,7 +25,9 @@ export function encodeJson(json: string): ConstantJson {
 export const nullJson = encodeJson('null');
 
 /** Bytes that RFC 8259 §7 escapes: quotation mark, backslash and controls. */
-const escaped = Uint8Array.from({ length: 256 }, (_, byte) => (byte < 0x20 || byte === quote || byte === 0x5c ? 1 : 0));
+const escaped = Uint8Array.from({ length: 256 }, (_, byte) =>
+  byte < 0x20 || byte === quote || byte === backslash ? 1 : 0,
+);
 
 /** Makes bytes from the bytes of PostgreSQL: with strings V8 would keep several of each value until the socket joined them. */
 export class JsonBytes {

@@ -1,3 +1,5 @@
+import { backslash, closingList, closingObject, comma, openingList, openingObject, quote } from './json-characters.js';
+
 // Positions in JSON text, no parsed values: everything but replaced values is copied, so 12.50 and 12345678901234567890 keep every digit.
 // No function recurses over JSON: jsonb may nest deeper than the stack is tall.
 
@@ -8,9 +10,6 @@ export class MalformedJson extends Error {
     super('malformed JSON');
   }
 }
-
-const quote = 0x22;
-const backslash = 0x5c;
 
 export function skipSpace(json: string, at: number): number {
   let next = at;
@@ -89,7 +88,7 @@ const scalar = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)
 
 /** Says whether a number, true, false or null ends before the character or byte; undefined is the end of the bytes. */
 export function endsScalar(code: number | undefined): boolean {
-  return code === undefined || code === 0x2c || code === 0x5d || code === 0x7d || isSpace(code);
+  return code === undefined || code === comma || code === closingList || code === closingObject || isSpace(code);
 }
 
 function findContainerEnd(json: string, start: number): number {
@@ -97,8 +96,8 @@ function findContainerEnd(json: string, start: number): number {
   for (let at = start; at < json.length; at++) {
     const char = json.charCodeAt(at);
     if (char === quote) at = findStringEnd(json, at) - 1;
-    else if (char === 0x7b || char === 0x5b) depth++;
-    else if ((char === 0x7d || char === 0x5d) && --depth === 0) return at + 1;
+    else if (char === openingObject || char === openingList) depth++;
+    else if ((char === closingObject || char === closingList) && --depth === 0) return at + 1;
   }
   throw new MalformedJson();
 }

@@ -1,14 +1,7 @@
+import { backslash, closingList, closingObject, comma, openingList, openingObject, quote } from './json-characters.js';
 import { endsScalar, isSpace, MalformedJson } from './json-scan.js';
 
 // The scanner of json-scan.ts over the bytes in which PostgreSQL sent JSON. It makes no strings.
-
-const quote = 0x22;
-const comma = 0x2c;
-const backslash = 0x5c;
-export const openingList = 0x5b;
-export const openingObject = 0x7b;
-const closingList = 0x5d;
-const closingObject = 0x7d;
 
 function skipString(bytes: Buffer, start: number): number {
   if (bytes[start] !== quote) throw new MalformedJson();

@@ -2,7 +2,8 @@ import { splitPointer } from '../../base/members.js';
 import type { WordSource } from '../../postgres/row.js';
 import { removeImage } from './images.js';
 import { encodeJson, type JsonBytes, nullJson } from './json-bytes.js';
-import { hasName, type JsonName, makeJsonName, openingList, openingObject, skipValue, visitEach } from './json-walk.js';
+import { openingList, openingObject } from './json-characters.js';
+import { hasName, type JsonName, makeJsonName, skipValue, visitEach } from './json-walk.js';
 
 /** Returns the end of the value at `start`. Throws MalformedJson. */
 export type JsonAppender = (from: WordSource, start: number, json: JsonBytes) => number;

@@ -1,6 +1,6 @@
 import type { Row, WordSource } from '../../postgres/row.js';
 import { encodeJson, type JsonBytes, nullJson } from './json-bytes.js';
-import { openingList } from './json-walk.js';
+import { openingList, quote } from './json-characters.js';
 
 // A value of each type becomes JSON here: from the text in which PostgreSQL sends a column, or from the JSON that to_json prints.
 
@@ -14,7 +14,6 @@ const falseJson = encodeJson('false');
 const digitNine = 0x39;
 const letterT = 0x74;
 const letterF = 0x66;
-const quote = 0x22;
 const hyphen = 0x2d;
 
 /** Copies a value whose text is JSON. */

@@ -17,8 +17,9 @@ import { type Codec, DecodeError, type PresentRow } from '../projection/codec.js
 import { compileCodec } from '../projection/codecs.js';
 import { removeImage } from '../projection/images.js';
 import { type ConstantJson, encodeJson, JsonBytes, nullJson } from '../projection/json-bytes.js';
+import { openingList, openingObject } from '../projection/json-characters.js';
 import { listChildren, MalformedJson } from '../projection/json-scan.js';
-import { openingList, openingObject, skipBlanks } from '../projection/json-walk.js';
+import { skipBlanks } from '../projection/json-walk.js';
 import type { ProjectionOptions } from '../projection/redact.js';
 import type { ValueAppender } from '../projection/value-appenders.js';
 import { appendShaped, makeShapeAppender } from './shapes.js';

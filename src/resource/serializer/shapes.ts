@@ -3,15 +3,8 @@ import { getType } from '../definition/field-types.js';
 import type { JsonShape } from '../definition/resource.js';
 import { removeImage } from '../projection/images.js';
 import { type ConstantJson, encodeJson, type JsonBytes, nullJson } from '../projection/json-bytes.js';
-import {
-  hasName,
-  type JsonName,
-  makeJsonName,
-  openingList,
-  openingObject,
-  skipValue,
-  visitEach,
-} from '../projection/json-walk.js';
+import { openingList, openingObject } from '../projection/json-characters.js';
+import { hasName, type JsonName, makeJsonName, skipValue, visitEach } from '../projection/json-walk.js';
 import { type JsonAppender, makeShownMembersAppender } from '../projection/shown-members.js';
 
 const openList = encodeJson('[');

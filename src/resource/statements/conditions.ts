@@ -53,7 +53,7 @@ type Operator = OperatorPair[number];
 type Order = readonly OrderColumn[];
 
 /** Makes the conditions of a chunk's bounds: it begins after a key by one operator, and ends at a key by the other. */
-export function makeBounded(
+export function composeKeyBounds(
   order: Order,
   bounds: Bounds,
   [onward, back]: OperatorPair = operators.asc,

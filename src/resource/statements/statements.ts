@@ -8,8 +8,8 @@ import {
   composeBeyond,
   composeComparison,
   composeCondition,
+  composeKeyBounds,
   listKeyColumns,
-  makeBounded,
   operators,
   whereValue,
 } from './conditions.js';
@@ -111,7 +111,7 @@ const farEnd = { asc: 'upper', desc: 'lower' } as const;
 function compileRows(list: List): ListStatements['rows'] {
   const { label, columns, direction } = list;
   return mapBounds((bounds) => {
-    const rows = { columns, bounds: composeBounds(list, bounds), direction, end: queryEnds.limit };
+    const rows = { columns, bounds: composeListBounds(list, bounds), direction, end: queryEnds.limit };
     return compile(`${label}.rows-${bounds}`, selectInOrder(list, rows));
   });
 }
@@ -126,7 +126,7 @@ function compileRest(list: List): Omit<ListStatements, 'rows'> {
   return {
     keys: {
       all: select('keys-all', [], direction),
-      after: select('keys-after', composeBounds(list, 'after'), direction),
+      after: select('keys-after', composeListBounds(list, 'after'), direction),
       before: select('keys-before', [composeBeyond(resource.order, operators[opposite][0], 'until')], opposite),
     },
     last: select('last', [], opposite, queryEnds.limit),
@@ -134,8 +134,8 @@ function compileRest(list: List): Omit<ListStatements, 'rows'> {
   };
 }
 
-const composeBounds = ({ resource, direction }: List, bounds: Bounds): Fragment[] =>
-  makeBounded(resource.order, bounds, operators[direction], composeComparison);
+const composeListBounds = ({ resource, direction }: List, bounds: Bounds): Fragment[] =>
+  composeKeyBounds(resource.order, bounds, operators[direction], composeComparison);
 
 /** Counts all rows by their own index, which is faster than in their order; a nearly unique value needs that order all the same. */
 function countRows(list: List): Query {

@@ -2,7 +2,7 @@ import { prepareSql, type Statement } from '../../postgres/statement.js';
 import type { IdType } from '../definition/field-types.js';
 import { listFilterRanges } from '../definition/filter-kinds.js';
 import { type OrderColumn, type Resource, type ResourceSync, rowXid, versionColumn } from '../definition/resource.js';
-import { type Bounds, listKeyColumns, makeBounded } from './conditions.js';
+import { type Bounds, composeKeyBounds, listKeyColumns } from './conditions.js';
 import { compile, type Fragment, Parameter, type Query, queryEnds, readRows, sql } from './knex.js';
 import { compileStatements, mapBounds } from './statements.js';
 import { composePartVersion, composeRecordVersion, nameOrderedPart, nameOrderedView, sourceColumn } from './walls.js';
@@ -130,7 +130,7 @@ function makePeriodStatements(resource: Resource): PeriodStatements | null {
 function compileSection(rows: OrderedView, condition: Fragment, inTableOrder?: true): Section {
   const { name, view, order, inOrder, horizon, onePerRecord } = rows;
   const keys = listKeyColumns(order);
-  const within = (bounds: Bounds): Fragment[] => [...makeBounded(order, bounds), ...(horizon ? [horizon] : [])];
+  const within = (bounds: Bounds): Fragment[] => [...composeKeyBounds(order, bounds), ...(horizon ? [horizon] : [])];
   const ahead = (bounds: 'all' | 'after'): Statement =>
     compile(`${name}.ahead-${bounds}`, queryEnds.limitAfterSkipped(readRows(inOrder, within(bounds)).select(keys)));
   const find = (bounds: Bounds): Statement => {
@@ -154,7 +154,7 @@ function compileSection(rows: OrderedView, condition: Fragment, inTableOrder?: t
 function selectVersions(resource: Resource, sync: ResourceSync, rows: OrderedView, bounds: Bounds): Query {
   const { versionSeed = 0n, view, idType } = resource;
   const { order } = rows;
-  const within = makeBounded(order, bounds);
+  const within = composeKeyBounds(order, bounds);
   const own = `true as is_record, ${composeRecordVersion(sourceColumn)} as version`;
   const records = readRows(view, within).select('id', sql.raw(own));
   const parts = Object.values(sync.parts).map((part, kind) =>

@@ -2,15 +2,15 @@ import { hash, randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
-const shape = /^wdg_[0-9A-Za-z]{49}$/;
 
 /** Prefix by which scanners recognize a token in logs and source code. */
 export const tokenPrefix = 'wdg_';
+const shape = new RegExp(`^${tokenPrefix}[0-9A-Za-z]{49}$`);
 
 /** Makes 43 random base62 characters (256 bits) and 6 of a CRC-32, which refuses a mistyped token without a look-up. */
 export function makeToken(): string {
-  const secret = Array.from({ length: 43 }, () => alphabet[randomInt(62)]).join('');
-  return `wdg_${secret}${computeChecksum(`wdg_${secret}`)}`;
+  const unchecked = tokenPrefix + Array.from({ length: 43 }, () => alphabet[randomInt(62)]).join('');
+  return unchecked + computeChecksum(unchecked);
 }
 
 export function isWellFormed(token: string): boolean {

@@ -1,4 +1,5 @@
 import { type Event, type EventFault, events, type Observe } from '../../base/events.js';
+import { minuteSlots, slotMs } from '../../base/flow/event-loop.js';
 import { getOwn } from '../../base/members.js';
 
 // Faults of the last minute, as sentences of the status: the alerts see them later.
@@ -22,7 +23,6 @@ const kinds: Readonly<Record<string, Fault>> = Object.fromEntries(
   ),
 );
 
-const [slots, slotMs] = [12, 5000];
 /** Keys beyond the bound are counted as others, workspaces not at all. */
 const [keysMax, workspacesMax] = [200, 50];
 const fractionNamed = 0.9;
@@ -56,8 +56,8 @@ export class RecentFaults {
   #openSlot(): Map<string, RecentCount> {
     const passed = Math.floor((performance.now() - this.#begunMs) / slotMs);
     this.#begunMs += passed * slotMs;
-    for (let i = 0; i < Math.min(passed, slots); i++) this.#slots.push(new Map());
-    this.#slots.splice(0, this.#slots.length - slots);
+    for (let i = 0; i < Math.min(passed, minuteSlots); i++) this.#slots.push(new Map());
+    this.#slots.splice(0, this.#slots.length - minuteSlots);
     return this.#slots.at(-1) as Map<string, RecentCount>;
   }
 }

@@ -2,7 +2,7 @@ import { type FieldError, type FieldErrorCode, makeInvalid } from '../../base/er
 import { suggest } from '../../base/nearest-name.js';
 import type { Caller } from '../../postgres/statement.js';
 import type { CompiledRows, CompiledSelection } from '../../resource/compiled.js';
-import { getKind, listValuesMax, parseFilter, splitValues } from '../../resource/definition/filter-kinds.js';
+import { checkListValues, getKind, listValuesMax, parseFilter } from '../../resource/definition/filter-kinds.js';
 import type { Direction, OrderColumn } from '../../resource/definition/resource.js';
 import type { RowSerializer } from '../../resource/serializer/row-serializer.js';
 import type { ListStatements } from '../../resource/statements/statements.js';
@@ -58,7 +58,7 @@ export function parseList({ query, ...raw }: RawRequest, limits: ListLimits): Li
   const { filters, values } = parseFilters(compiled, parsed, limits.timeZone);
   const page = parseInteger(parsed, 'page', 1, 999_999_999);
   const perPage = parseSize(parsed, limits);
-  const wantsTotal = parseChoice(parsed, 'total', ['true', 'false'], 'false') === 'true';
+  const wantsTotal = parseChoice(parsed, 'total', ['true', 'false'], 'false', 'invalid_boolean') === 'true';
   const order = parseChoice(parsed, 'order', ['asc', 'desc'], 'asc');
   const selection = parseFields(compiled, parsed);
   const identity = order === 'desc' ? { ...filters, order } : filters;
@@ -133,7 +133,7 @@ export function parseFields(
   if (texts === undefined) return null;
   const knownFields = [...Object.keys(resource.fields), ...(resource.versionSeed === undefined ? [] : ['syncVersion'])];
   const names = texts.flatMap((value) => value.split(',')); // no name has a comma
-  const asked = new Set(splitValues('fields', names, faults, Math.max(listValuesMax, knownFields.length)));
+  const asked = new Set(checkListValues('fields', names, faults, Math.max(listValuesMax, knownFields.length)));
   for (const name of asked) {
     if (name === '' || knownFields.includes(name)) continue;
     const [topLevel = ''] = name.split(/[./[]/); // "adres.straat"
@@ -179,10 +179,10 @@ function parseChoice<T extends string>(
   parameter: string,
   values: readonly [T, T],
   byDefault: T,
+  code: FieldErrorCode = 'invalid',
 ): T {
   const value = single.get(parameter) ?? byDefault;
   const chosen = values.find((each) => each === value);
-  const code = values.includes('true' as T) ? 'invalid_boolean' : 'invalid';
   if (chosen === undefined) faults.push({ parameter, code, detail: `${parameter} must be ${values.join(' or ')}.` });
   return chosen ?? byDefault;
 }

@@ -1,4 +1,4 @@
--- A mark that moves with each change of the views, of the relations that they read, and of the functions of the schema gateway. It costs
+-- A digest that each change of the views, of the relations that they read, or of the functions of the schema gateway changes. It costs
 -- the server half a millisecond of its processor; a look costs seventy.
 with views as (select objid as oid, classid from pg_depend where refclassid = 'pg_namespace'::regclass
     and refobjid in (select oid from pg_namespace where nspname in ('gateway', 'records'))),
