@@ -278,7 +278,14 @@ test('while every worker is frozen /readyz says so at once, and /livez when repl
     for (const pid of children()) if (threads(pid) > 1) process.kill(pid, 'SIGSTOP');
   }, 20);
   t.teardown(() => clearInterval(freezing));
-  await eventually(t, '503 of /readyz', async () => (await status('/readyz')) === 503, 4000);
+  const before = deaths().length;
+  let died = before;
+  const isUnready = async (): Promise<boolean> => {
+    died = deaths().length;
+    return (await status('/readyz')) === 503;
+  };
+  await eventually(t, '503 of /readyz', isUnready);
+  t.is(died, before, 'before a worker is given up');
   t.is(await status('/livez'), 200);
   t.like(await (await ops('/readyz')).json(), { reasons: ['no worker'] });
   await eventually(t, '503 of /livez', async () => (await status('/livez')) === 503, 30_000);
