@@ -20,7 +20,7 @@ export interface Servers {
   readonly replicas: readonly Replica[];
   readonly observe: Observe;
   /** Serves the few reads for which no replica is current enough; null when the primary has no capacity to spare. */
-  readonly lendPrimary?: () => ReadTarget | null;
+  readonly lendPrimary: () => ReadTarget | null;
   /** Wait for a replica to replay the workspace's last write; then the primary is asked. */
   readonly freshnessWaitMs?: number;
   /** Time limit for a begun page to find a replica, and for a read to find one as current as the page before. */
@@ -208,7 +208,7 @@ function takePrimaryOrWait(
   const hasHealthyReplica = chooseReplica(replicas, {}) !== null;
   const { showsWrite = false, replicasOnly = false, orPrimary = false } = requirement;
   const mayAskPrimary = hasHealthyReplica ? showsWrite && !replicasOnly && waitedMs >= freshnessWaitMs : orPrimary;
-  const target = mayAskPrimary ? (lendPrimary?.() ?? null) : null;
+  const target = mayAskPrimary ? lendPrimary() : null;
   if (target !== null) return target;
   const waitMaxMs = !hasHealthyReplica ? 0 : showsWrite ? freshnessWaitMs : resumeMs;
   if (waitedMs < Math.max(waitMaxMs, requirement.resumeMs ?? 0)) return null;

@@ -233,9 +233,7 @@ function makeDeps(settings: Settings, opening: CheckedStart, opened: OpenParts, 
     reads,
     noteRead: (tokenId, content) => upkeep?.noteRead(tokenId, content),
     latestTimeline: watchTimeline(() => heartbeat.newest),
-    syncSeal: makeTokenSeal(settings.wallKey, () =>
-      readSyncKeys({ replicas, observe, ...pick(settings, 'queueWaitMs') }),
-    ),
+    syncSeal: makeTokenSeal(settings.wallKey, () => readSyncKeys(reads)),
     ...pages,
     docs: settings.docs === 'public' ? pages.docs(true) : null,
     tokens: new Tokens({
@@ -243,7 +241,7 @@ function makeDeps(settings: Settings, opening: CheckedStart, opened: OpenParts, 
       replicas,
       observe,
       gate: opened.gates.unknownTokens,
-      primary: reads.lendPrimary,
+      lendPrimary: reads.lendPrimary,
       mayRefuse: (again) => {
         const fits = () => !resources.every(({ name }) => watch.refuses(name, 'read'));
         return again ? watch.lookAfresh().then((isJudged) => isJudged && fits()) : fits();

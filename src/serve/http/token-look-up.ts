@@ -32,7 +32,7 @@ export interface TokenDeps extends Pick<Settings, 'tokenCacheMax' | 'tokenCacheM
   readonly observe: Observe;
   readonly gate: Gate;
   /** Target of look-ups while no replica can be used. */
-  readonly primary: () => ReadTarget | null;
+  readonly lendPrimary: () => ReadTarget | null;
   /** If the database fits, a token that it lacks is unknown; with `again` the database is looked at again. */
   readonly mayRefuse: (again: boolean) => boolean | Promise<boolean>;
   /** Is called once per look-up of a valid token: at most twice in tokenCacheMs. */

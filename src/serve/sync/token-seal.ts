@@ -70,7 +70,9 @@ export function makeTokenSeal(wallKey: string, learn: () => Promise<readonly Buf
 const syncKeysStatement = prepareSql('sync_keys', 'select gateway.sync_keys()');
 
 /** Reads a sync key for each key of the wall that the database has. */
-export function readSyncKeys(deps: Pick<ReadDeps, 'replicas' | 'observe' | 'queueWaitMs'>): Promise<Buffer[]> {
+export function readSyncKeys(
+  deps: Pick<ReadDeps, 'replicas' | 'observe' | 'queueWaitMs' | 'lendPrimary'>,
+): Promise<Buffer[]> {
   return runOnServer(deps, {}, async ({ target }) => {
     const keys: Buffer[] = [];
     const run = { statement: syncKeysStatement, workspace: null, values: {} };
