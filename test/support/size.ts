@@ -33,7 +33,7 @@ const sizes: readonly Size[] = [
   { name: 'src, lines', now: lines(src), budget: 25_560 },
   { name: 'src, files', now: src.length, budget: 196 },
   { name: 'settings', now: Object.keys(properties).length, budget: 56 },
-  { name: 'test, lines', now: lines(filesIn('test')), budget: 39_010 },
+  { name: 'test, lines', now: lines(filesIn('test')), budget: 39_050 },
   { name: 'support of these, lines', now: lines(support), budget: 3500 },
   { name: 'bench, lines', now: lines(filesIn('bench')), budget: 4500 },
 ];
