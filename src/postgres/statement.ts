@@ -44,7 +44,7 @@ export function shortenName(name: string, bytesMax = 63, digits = 6): string {
 export type Values = Readonly<Record<string, string | number | Buffer | null>>;
 
 declare const authenticated: unique symbol;
-/** Only http/token-look-up makes this type for a request, and commands of the operator, so that no other id reaches a statement. */
+/** Only token-look-up makes this type for a request, and checks and exports of the operator, so that no other id reaches a statement. */
 export type WorkspaceId = string & { readonly [authenticated]: true };
 
 export interface Caller {

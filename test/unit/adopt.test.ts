@@ -379,6 +379,13 @@ test('without a table of users the draft says that no token can be made', (t) =>
   t.true(open?.some((point) => String(point).includes('no table of users with a workspace, or with memberships')));
 });
 
+test('without a table of workspaces they are read from the smallest table with their column that has rows', (t) => {
+  const columns = [column('id', 'uuid'), column('company_id', 'uuid')];
+  const tables = [3, 0, 2].map((rows, i) => ({ ...table(`t${i}`, columns), rows }));
+  const found = { tenant: findTenant('app', tables), twins: '', tables, subjects: [] } as unknown as Survey;
+  t.regex(makeTokensFile(found).sql, /select distinct company_id as id, company_id::text as name from app\.t2\n/);
+});
+
 // The id of a record and the order of a list, as `adopt` takes them from indexes.
 
 test('an id is a column, or several, that a unique index proves, alone or beside the workspace', (t) => {

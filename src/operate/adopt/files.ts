@@ -1,25 +1,26 @@
 import { readProject } from '../../base/paths.js';
-import { isNamed } from '../../base/words.js';
 import { describeGone, listPresentConditions } from './columns/deletions.js';
 import { isMoments, isTextual } from './columns/types.js';
 import type { ViewColumn } from './definition/fields.js';
 import type { AuditEntry } from './definition/write-draft.js';
-import type { Column, Subject, Survey } from './schema.js';
+import { type Column, findNamedColumn, type Subject, type Survey, type Table } from './schema.js';
 import type { DraftFile, Points } from './sql.js';
 import { composePolicies, composeSequenceGrant, composeWhere, nameAs, quoteLiteral, sealedCodec } from './sql.js';
 import { composeOwnersSql } from './tables/owners.js';
 
 /** Drafts tokens.sql, which reads workspaces and owners from the tables of the app. */
 export function makeTokensFile(surveyed: Survey): DraftFile {
-  const { tenant, users, subjects } = surveyed;
+  const { tenant, users, tables } = surveyed;
   const { root, rootId, isSure, reason } = tenant;
-  const label = root?.columns.find(({ name }) => isNamed('label', name))?.quoted;
+  const label = root && findNamedColumn(root, 'label')?.quoted;
   const id = rootId?.quoted;
-  const small = subjects.filter(({ steps }) => steps.length === 0).sort((a, b) => a.table.rows - b.table.rows)[0];
-  const listed = small?.tenant.quoted;
+  // An empty table names no workspace.
+  const byRows = (a: Table, b: Table): number => Number(b.rows > 0) - Number(a.rows > 0) || a.rows - b.rows;
+  const small = tables.filter((table) => tenant.columnIn(table)).sort(byRows)[0];
+  const listed = small && tenant.columnIn(small)?.quoted;
   const workspaces = root
     ? `select ${nameAs(`t.${id}`, 'id')}, ${nameAs(label ? `t.${label}` : `t.${id}::text`, 'name')} from ${root.quoted} t${composeWhere(listPresentConditions(root))}`
-    : `select distinct ${listed} as id, ${listed}::text as name from ${small?.table.quoted}\n  where ${listed} is not null`;
+    : `select distinct ${listed} as id, ${listed}::text as name from ${small?.quoted}\n  where ${listed} is not null`;
   const owners = composeOwnersSql(surveyed);
   const open: Points = [
     surveyed.twins !== '' && surveyed.twins.trimStart(),
@@ -33,7 +34,7 @@ export function makeTokensFile(surveyed: Survey): DraftFile {
       `${surveyed.ownerless.rows} of ${surveyed.ownerless.of} workspaces have no owner who may have tokens made, such as ${surveyed.ownerless.ids.join(', ')}.`,
     users && describeGone('users', users),
   ];
-  const readTables = [root, users].flatMap((table) => table ?? []);
+  const readTables = [root ?? small, users].flatMap((table) => table ?? []);
   const policies = composePolicies(readTables, ['select']).map((line) => `\n${line}`);
   return { ...makeFile('tokens', { workspaces, owners: owners.sql, policies: policies.join('') }), open };
 }
@@ -93,9 +94,8 @@ export function planLogWrite({ subjects }: Survey): { audit: AuditEntry; file: D
   const log = subject?.log;
   if (subject === undefined || log === undefined) return undefined;
   const { table, tenant, id } = subject;
-  const findNamedColumn = (purpose: 'actorType' | 'actorId'): Column | undefined =>
-    table.columns.find((column) => isNamed(purpose, column.name) && isTextual(column));
-  const [type, actor] = [findNamedColumn('actorType'), findNamedColumn('actorId')];
+  const type = findNamedColumn(table, 'actorType', isTextual);
+  const actor = findNamedColumn(table, 'actorId', isTextual);
   if (type === undefined || actor === undefined) return undefined;
   const entry: readonly (readonly [Column, string])[] = [
     [tenant, 'workspace_id'],

@@ -1,3 +1,4 @@
+import { isNamed, type Purpose } from '../../base/words.js';
 import type { DiffShape } from '../../resource/projection/audit-diff.js';
 
 // A schema as `adopt` found it, and what it concludes from it. `quoted` is always a name as SQL writes it.
@@ -119,6 +120,11 @@ export interface Table {
 
 export function findColumn(table: Table, name: string | undefined): Column | undefined {
   return table.columns.find((column) => column.name === name);
+}
+
+/** Finds the first column whose name tells the purpose. */
+export function findNamedColumn({ columns }: Table, purpose: Purpose, fits = (_: Column) => true): Column | undefined {
+  return columns.find((column) => isNamed(purpose, column.name) && fits(column));
 }
 
 /** Lists the foreign keys that lead to a table, with the tables that have them. */

@@ -10,8 +10,8 @@ import { askAbout, askOnce, type Column, listKeysTo, type Point, type Subject, t
 import { drawSample, joinFrom, joinWorkspace, type Points, sealedCodec } from '../sql.js';
 
 // The public face of definition/: this file plans the fields, lists.ts the order and the filters, parts.ts the lists inside a record, and
-// write.ts what clients write. Example: a `customer_id` that refers to the resource customers becomes the field customerId, of the type
-// bigint, with "references": "customers"; `created_at` becomes createdAt, a timestamp.
+// write-draft.ts what clients write. Example: a `customer_id` that refers to the resource customers becomes the field customerId, of the
+// type bigint, with "references": "customers"; `created_at` becomes createdAt, a timestamp.
 
 export type FieldJson = Readonly<Record<string, unknown>>;
 

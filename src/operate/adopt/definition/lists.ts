@@ -92,7 +92,7 @@ function planPeriods({ subject, columns, order, lead, propose }: ListPlan): Filt
     return { name, column, json, files, isUsual: !isSince };
   };
   const [first] = order as [ViewColumn, ...ViewColumn[]];
-  const times = columns.filter(({ field }) => ['timestamp', 'date'].includes(String(field.type)));
+  const times = columns.filter(({ field }) => isTimeField(field));
   const business = times.find(({ of }) => isNamed('business', of.name));
   const day = business ?? (first.of === subject.id ? undefined : first);
   const updated = times.find(({ of, field }) => isNamed('updated', of.name) && field.type === 'timestamp');
@@ -127,9 +127,7 @@ function chooseOrder(subject: Subject, columns: readonly ViewColumn[]): ViewColu
   const { table, id } = subject;
   const idColumns = columns.filter(({ of }) => of === id);
   // A row whose time changes moves in the list: a client that walks through it would miss the row, or see it twice.
-  const times = columns.filter(
-    ({ of, field }) => of.notNull && ['timestamp', 'date'].includes(String(field.type)) && !isNamed('updated', of.name),
-  );
+  const times = columns.filter(({ of, field }) => of.notNull && isTimeField(field) && !isNamed('updated', of.name));
   const indexed = listUsableIndexes(table, true)
     .filter(({ columns: [first, ...rest], descending }) => {
       const directions = new Set(descending.slice(1));
@@ -138,14 +136,13 @@ function chooseOrder(subject: Subject, columns: readonly ViewColumn[]): ViewColu
     .map((index) => index.columns.slice(1, -1).map((name) => times.find(({ of }) => of.name === name)))
     .filter((found): found is ViewColumn[] => !found.includes(undefined))
     .sort((a, b) => a.length - b.length);
-  const findNamedColumn = (purpose: 'created' | 'business', among: readonly ViewColumn[]): ViewColumn | undefined =>
-    among.find(({ of, field }) => isNamed(purpose, of.name) && ['timestamp', 'date'].includes(String(field.type)));
-  const first =
-    findNamedColumn('created', times) ??
-    findNamedColumn('business', times) ??
-    addNulls(findNamedColumn('created', columns));
+  const findTime = (purpose: 'created' | 'business', among: readonly ViewColumn[]): ViewColumn | undefined =>
+    among.find(({ of, field }) => isNamed(purpose, of.name) && isTimeField(field));
+  const first = findTime('created', times) ?? findTime('business', times) ?? addNulls(findTime('created', columns));
   return [...(indexed[0] ?? (first ? [first] : [])), ...idColumns];
 }
+
+const isTimeField = ({ type }: FieldJson): boolean => ['timestamp', 'date'].includes(String(type));
 
 /** The view shows -infinity for NULL, which an order cannot have; clients see null for both. */
 function addNulls(column: ViewColumn | undefined): ViewColumn | undefined {

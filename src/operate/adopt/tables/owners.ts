@@ -4,7 +4,7 @@ import { listPresentConditions } from '../columns/deletions.js';
 import { isTextual } from '../columns/types.js';
 import { toSingular } from '../names.js';
 import type { Column, Owners, ReferenceStep, Survey, SurveySoFar, Table, Tenant } from '../schema.js';
-import { findColumn } from '../schema.js';
+import { findColumn, findNamedColumn } from '../schema.js';
 import { alias, composeWhere, joinFrom, joinWorkspace, nameAs, quoteLiteral } from '../sql.js';
 import { findIdColumn } from './keys.js';
 import { listSteps } from './workspace-paths.js';
@@ -148,8 +148,6 @@ interface Address {
 
 /** Takes the address of the user, or of the person that the user is; otherwise the login. */
 function findAddress(people: Table, tables: readonly Table[]): Address | undefined {
-  const findNamedColumn = ({ columns }: Table, purpose: 'email' | 'login'): Column | undefined =>
-    columns.find(({ name }) => isNamed(purpose, name));
   const own = findNamedColumn(people, 'email');
   if (own) return { column: own };
   for (const step of listSteps(people, tables)) {
