@@ -7,8 +7,10 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
@@ -87,6 +89,7 @@ test.serial(
 );
 
 test.serial('an export of one resource from the primary can be compressed', async (t) => {
+  symlinkSync('nowhere', join(folder, 'dangling'));
   const args = ['--resources', 'klanten', '--server', 'primary', '--gzip', ...signed];
   const { code, stderr } = await exported(t.context, 'one', ...args);
   t.is(code, 0, stderr);
@@ -260,6 +263,13 @@ const damages: readonly Damage[] = [
   ],
 ];
 
+/** Lists the files below the folder that this process has open. */
+function listOpenFiles(folder: string): string[] {
+  const ids = existsSync('/proc/self/fd') ? readdirSync('/proc/self/fd') : [];
+  const paths = ids.map((id) => `/proc/self/fd/${id}`).filter((path) => existsSync(path));
+  return paths.map((path) => readlinkSync(path)).filter((path) => path.startsWith(folder));
+}
+
 test.serial('signed days of the log are what the list shows, and each change is named', async (t) => {
   const { evidence, days, second } = await signedDays(t.context);
   const database = connections(t.context.database);
@@ -284,6 +294,7 @@ test.serial('signed days of the log are what the list shows, and each change is 
     t.regex(found.stderr, alone);
     t.regex(foundBeside.stderr, beside);
   }
+  t.deepEqual(listOpenFiles(folder), [], 'a difference ends the reading');
   const resourcesDir = join(folder, 'resources');
   cpSync(join(projectRoot, 'config/resources'), resourcesDir, { recursive: true });
   const definition = join(resourcesDir, 'logboeken.json');

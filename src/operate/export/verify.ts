@@ -27,10 +27,19 @@ function listExports(folder: string): Export[] {
     .sort((a, b) => Date.parse(a.manifest.snapshot.takenAt) - Date.parse(b.manifest.snapshot.takenAt));
 }
 
-/** Leaves out hidden folders, to which a running export writes. */
+/** Leaves out hidden folders, to which a running export writes, and what cannot be read as a folder, such as lost+found. */
 function listFolders(folder: string): string[] {
   const names = readdirSync(folder).filter((name) => !name.startsWith('.'));
-  return names.map((name) => join(folder, name)).filter((path) => statSync(path).isDirectory());
+  return names.map((name) => join(folder, name)).filter(isReadableFolder);
+}
+
+function isReadableFolder(path: string): boolean {
+  try {
+    readdirSync(path);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Is null if the folder has no manifest of an export; the manifest of another program has another form. */
@@ -137,9 +146,12 @@ async function listRecordFaults({ folder, manifest: { workspace, days, files } }
       faults.push(`${file} is not compared with the database: the definition of ${resource} was another one.`);
     else if (existsSync(path)) {
       const period = parsePeriod(now, { timeZone: settings.timeZone, ...days });
-      const difference = await runInSnapshot(settings, { workspace, server: 'replica' }, (snapshot) =>
-        findDifference(splitIntoLines(readBytes(path)), splitIntoLines(readBatches(snapshot, now, workspace, period))),
-      );
+      const difference = await runInSnapshot(settings, { workspace, server: 'replica' }, (snapshot) => {
+        const exported = splitIntoLines(readBytes(path));
+        const stored = splitIntoLines(readBatches(snapshot, now, workspace, period));
+        const close = () => Promise.all([exported.return(undefined), stored.return(undefined)]);
+        return findDifference(exported, stored).finally(close);
+      });
       if (difference !== null) faults.push(`${file}, ${difference}.`);
     }
   }
