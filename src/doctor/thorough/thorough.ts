@@ -31,10 +31,10 @@ async function checkIssuer(client: pg.Client): Promise<Item[]> {
 
 /** Waits for the first answer of Redis: it must accept the login and run the script. */
 async function checkRedis(settings: Settings): Promise<Item> {
-  const { connectRedisPeers } = await import('../../serve/peers/redis.js'); // only here: a gateway without Redis does not load it
+  const { connectRedisPeers, notConnected } = await import('../../serve/peers/redis.js'); // a gateway without Redis does not load it
   const peers = connectRedisPeers(settings, 1, () => undefined);
   const deadlineMs = performance.now() + 5000;
-  const isConnecting = (): boolean => (peers.redis() ?? { reason: 'no connection' }).reason === 'no connection';
+  const isConnecting = (): boolean => (peers.redis() ?? { reason: notConnected }).reason === notConnected;
   while (isConnecting() && performance.now() < deadlineMs) await sleep(20);
   const reason = (peers.redis() ?? { reason: 'no answer' }).reason;
   peers.close();

@@ -20,7 +20,7 @@ import {
   runInTransaction,
   type SqlFile,
 } from './sql-files.js';
-import { listWallKeys, requireWallKey, retireWallKeys, storeWallKey } from './stored-wall-keys.js';
+import { hasKeyTable, listWallKeys, requireWallKey, retireWallKeys, storeWallKey } from './stored-wall-keys.js';
 import { dropViews, replaceViews } from './views.js';
 
 export interface LockOptions {
@@ -99,8 +99,7 @@ export function repair(adminUrl: string, wait: LockOptions = {}): Promise<string
 /** Stores only the key. Returns the changes, and the keys of the database. Throws MigrationFailed before the first `migrate`. */
 export function addWallKey(adminUrl: string, wallKey: string, wait: LockOptions = {}): Promise<[string[], string[]]> {
   return holdMigrationLock(adminUrl, wait, async (client) => {
-    const { rows } = await client.query(`select to_regclass('gateway.wall_keys') is not null as "isThere"`);
-    if (!rows[0].isThere)
+    if (!(await hasKeyTable(client)))
       throw new MigrationFailed('The database has no gateway yet: run `migrate`, which stores WALL_KEY as well.');
     await requireWallKey(client, wallKey);
     return [await storeWallKey(client, wallKey), await listWallKeys(client, wallKey)];

@@ -6,9 +6,14 @@ import { MigrationFailed } from './sql-files.js';
 /** Throws MigrationFailed if the database would have no key, because the views would show no record. */
 export async function requireWallKey(client: pg.Client, wallKey: string): Promise<void> {
   if (wallKey !== '') return;
-  const { rows } = await client.query(`select to_regclass('gateway.wall_keys') is not null as "isThere"`);
-  if (rows[0].isThere && (await client.query('select from gateway.wall_keys limit 1')).rowCount === 1) return;
+  if ((await hasKeyTable(client)) && (await client.query('select from gateway.wall_keys limit 1')).rowCount === 1)
+    return;
   throw new MigrationFailed(`WALL_KEY is not set, the key of the tenant wall: ${wallKeyAdvice}.`);
+}
+
+export async function hasKeyTable(client: pg.Client): Promise<boolean> {
+  const { rows } = await client.query(`select to_regclass('gateway.wall_keys') is not null as "isThere"`);
+  return rows[0].isThere;
 }
 
 /** Keeps the older keys, which gateways have: only `retireWallKeys` removes one. Returns the changes. */

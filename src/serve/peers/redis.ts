@@ -128,13 +128,14 @@ function getRedisReason({ message }: Error): string {
 }
 
 const checkMs = 1000;
+export const notConnected = 'no connection'; // the reason before the first connection or error
 const replicaAnswers = /READONLY|MASTERDOWN/;
 
 /** Reports each change once. Down means no answer for a second (250 ms occur on a busy machine), or no counting, as on a replica. */
 function watchRedisHealth(redis: Redis, tryCount: () => Promise<unknown>, observe: Observe) {
   let state: ServerStatus | null = null; // before the first answer there is no verdict
   let wasHealthy = true; // a Redis that answers the first question is no event
-  let lastError = 'no connection';
+  let lastError = notConnected;
   let asked: Promise<string | null> | null = null;
   redis.on('error', (error: NodeJS.ErrnoException) => {
     lastError = error.code ?? error.message;
