@@ -30,7 +30,7 @@ const support = filesIn('test/support').filter((file) => dirname(file).endsWith(
 const { properties } = JSON.parse(textOf(page('config/settings.schema.json'))) as { properties: object };
 
 const sizes: readonly Size[] = [
-  { name: 'src, lines', now: lines(src), budget: 25_575 },
+  { name: 'src, lines', now: lines(src), budget: 25_580 },
   { name: 'src, files', now: src.length, budget: 196 },
   { name: 'settings', now: Object.keys(properties).length, budget: 56 },
   { name: 'test, lines', now: lines(filesIn('test')), budget: 39_050 },

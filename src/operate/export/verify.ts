@@ -27,18 +27,21 @@ function listExports(folder: string): Export[] {
     .sort((a, b) => Date.parse(a.manifest.snapshot.takenAt) - Date.parse(b.manifest.snapshot.takenAt));
 }
 
-/** Leaves out hidden folders, to which a running export writes, and what cannot be read as a folder, such as lost+found. */
+/** Leaves out hidden folders, to which a running export writes, files, and dangling links. */
 function listFolders(folder: string): string[] {
   const names = readdirSync(folder).filter((name) => !name.startsWith('.'));
-  return names.map((name) => join(folder, name)).filter(isReadableFolder);
+  return names.map((name) => join(folder, name)).filter(isFolder);
 }
 
-function isReadableFolder(path: string): boolean {
+/** Throws ExportFailed for a folder that this user cannot read, as lost+found: with the newest export in it, a chain would fork. */
+function isFolder(path: string): boolean {
   try {
     readdirSync(path);
     return true;
-  } catch {
-    return false;
+  } catch (error) {
+    if (!['EACCES', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')) return false;
+    const remedy = 'Use a folder for exports alone, or sign with --previous';
+    throw new ExportFailed(`${path} cannot be read, and could hold an export. ${remedy}.`);
   }
 }
 
