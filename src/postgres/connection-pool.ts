@@ -185,7 +185,7 @@ export class ConnectionPool {
   reset(): void {
     this.#connections.reset();
     this.#gate.failAll(new ConnectionLost('the replica was taken out'));
-    this.settle(new Set()); // what the old server holds does not count now
+    this.settle(new Set()); // statements on the old server do not count any more
   }
 
   /** Replaces the connections; statements in flight end on the old ones. */

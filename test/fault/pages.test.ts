@@ -266,7 +266,7 @@ test('a busy process refuses no request whose connection has become free meanwhi
   const waiting = (): number => narrow.gateway.replicas.reduce((sum, { short }) => sum + short.waiting, 0);
   const reads = Array.from({ length: 3 }, () => readPage(url, { token }));
   t.true(await until(() => waiting() >= 1, 5000, 1));
-  await stat('.'); // what follows runs among the reads of sockets, so timers come before the next of these
+  await stat('.'); // the loop below runs while sockets are read: timers come before the next read
   for (const endMs = performance.now() + 1600; performance.now() < endMs; ); // the gateway is in this process
   t.deepEqual([...new Set((await Promise.all(reads)).map(({ status }) => status))], [200]);
   await narrow.stop();

@@ -87,7 +87,7 @@ export async function openPostgresDestination(
     if (encoding !== 'UTF8')
       throw new UnusableDestination(`The database has the encoding ${encoding}: give one that has UTF8.`);
     if (version < 15)
-      throw new UnusableDestination(`The server is PostgreSQL ${version}: give one that is 15 or later.`);
+      throw new UnusableDestination(`The server is PostgreSQL ${version}: the copy needs PostgreSQL 15 or later.`);
     lock = await lockSchema(() => connectClient(url), schema, db);
     const session = makeSession(db, lock);
     await makeSchema(session, schema);

@@ -93,7 +93,7 @@ function listBodyFaults(errors: readonly ErrorObject[], known: ReadonlySet<strin
   return [...byPointer.values()];
 }
 
-/** Only an error that stands in the list excuses another, so every refused value has a fault. */
+/** An error excuses another one only if the list has both, so every refused value has a fault. */
 function namesTypeOf({ instancePath, parentSchema }: ErrorObject, other: ErrorObject): boolean {
   return other.keyword === 'type' && other.instancePath === instancePath && other.parentSchema === parentSchema;
 }
